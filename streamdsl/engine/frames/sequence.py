@@ -123,10 +123,7 @@ class SequenceFrame(DisjointFrame):
 
     def _remade(self, codes: Rows, rows: Arrangement) -> Made:
         """Return the windows that are created in some partitions from an instant on."""
-        places = flatnonzero(rows.rows.alive)
-        is_wanted = np.zeros(len(self.table.codes), dtype=np.bool_)
-        is_wanted[codes] = True
-        self._positions = self._by_position(codes, rows, places[is_wanted[rows.rows.groups[places]]])
+        self._positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         goes_on = np.zeros(len(codes), dtype=np.bool_)
         goes_on[np.searchsorted(codes, self.table.code[self._goes_on])] = True
         try:
@@ -139,6 +136,11 @@ class SequenceFrame(DisjointFrame):
         self._stops[codes] = self._positions.dropped + self._positions.sizes
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
         return made
+
+    def _rows_of(self, codes: Rows, rows: Arrangement) -> Rows:
+        """Return where all rows of some partitions are."""
+        always, places_of = [np.full(len(codes), time) for time in (MIN_TIME, INFINITY)], self.table.any_places
+        return rows.overlapping(Stretches(codes, *always, *(places_of(codes, times) for times in always)), places_of)
 
     def _by_position(self, codes: Rows, rows: Arrangement, places: Rows) -> Positions:
         if self._spec.start is not None:
@@ -213,10 +215,7 @@ class SequenceFrame(DisjointFrame):
     def members(self, slots: Rows, rows: Arrangement) -> Members:
         table = self.table
         codes = distinct(table.code[slots], len(table.codes))
-        places = flatnonzero(rows.rows.alive)
-        is_wanted = np.zeros(len(table.codes), dtype=np.bool_)
-        is_wanted[codes] = True
-        positions = self._by_position(codes, rows, places[is_wanted[rows.rows.groups[places]]])
+        positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         lo = positions.rows_at(np.searchsorted(codes, table.code[slots]), table.starting[slots])
         hi = lo + table.rows[slots]
         if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # bounds that are functions may go back
