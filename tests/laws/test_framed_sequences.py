@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,8 @@ from streamdsl import astral
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
 from streamdsl.engine.lower import lower
-from streamdsl.temporal import CHT, Cti, Event, Insert, Record
+from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.temporal import CHT, Cti, Event, Insert, Record, Retract
 from streamdsl.testing import assert_cht_equal
 from streamdsl.testing.strategies import chts, physical_streams
 from tests.laws.harness import EMITS
@@ -160,3 +162,35 @@ def test_rows_that_are_forgotten_keep_their_positions(ws: Any) -> None:
             session = query.open(emit)  # type: ignore[arg-type]
             sent = [event for at in range(0, len(events), size) for event in session.push(events[at : at + size])]
             assert_cht_equal(CHT.from_events([*sent, *session.close()]), expected)
+
+
+def test_rows_before_the_start_do_not_count_where_others_change_with_them() -> None:
+    both = astral.linear((1, 0), (1, 1), 2, "position")
+    query = sd.source("s").windows(both, start=0).aggregate(all=sd.collect(lambda e: e.v), total=sd.sum(lambda e: e.v))
+    early = Insert("p", -5, 99, Record(v=-5))
+    rows = [
+        early,
+        *(Insert(n, 10 + n, 99, Record(v=n)) for n in range(6)),
+        *(Insert(20 + n, 20 + n // 2, 99, Record(v=n)) for n in range(4)),
+    ]
+    late = [Retract("p", -5, 99, -5, early.payload), Insert("x", 1, 99, Record(v=100))]
+    session = query.open()
+    sent = [*session.push(rows), *session.push(late), *session.close()]
+    assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {"s": CHT.from_events([*rows, *late])}))
+
+
+@pytest.mark.parametrize("ws", [astral.fixed(2, 9), astral.range_slide(1, 100, False)], ids=lambda ws: ws.describe())
+def test_partitions_without_windows_are_forgotten(ws: Any) -> None:
+    session = sd.source("s").group_by("k").windows(ws, start=0).aggregate(n=sd.count()).open()
+    for time in range(100, 6000, 100):
+        session.push([*(Insert((time, n), time, time + 1, Record(k=f"{time} {n}")) for n in range(50)), Cti(time + 50)])
+    (operator,) = (each for each in session._graph.operators if isinstance(each, FramedWindowOperator))
+    assert len(list(operator.held_groups())) < 1000
+
+
+def test_what_is_found_in_a_step_is_not_kept(tmp_path: Path) -> None:
+    session = sd.source("s").windows(astral.range_slide(100, 50)).aggregate(n=sd.count()).open()
+    session.push([Insert(n, n // 100, n // 100 + 1, Record(v=n)) for n in range(20_000)])
+    session.push([Cti(10**6)])
+    session.checkpoint(tmp_path / "kept")
+    assert (tmp_path / "kept").stat().st_size < 100_000

@@ -72,6 +72,10 @@ class Windows(Periods, Protocol):
         """Return what a user sees of an exception in one of them."""
 
 
+class OtherValueError(ArithmeticError):
+    """The result of a module is for columns to tell: so are its later ones, and it need not be called for them here."""
+
+
 class MemberAggregate:
     """An aggregate that is computed from the members of windows."""
 
@@ -116,7 +120,7 @@ class MemberAggregate:
         compute = partial(_computed, function) if function.incremental else function.compute_result
         found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
         if type(found) not in PLAIN:
-            raise ArithmeticError("it holds other values")
+            raise OtherValueError("it is no plain value")
         return found
 
     # Columns

@@ -224,12 +224,12 @@ class Frame(ABC):
         if self.n_kept <= self._most:
             return
         self.sweep(cti, rows)
-        self._most = 2 * self.n_kept + _SPARE
         is_held = np.zeros(len(table.codes), dtype=np.bool_)
         is_held[self.held_codes(cti, rows)] = True
         self.let_go(flatnonzero(~is_held))
         is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
         table.codes.keep(flatnonzero(is_held))
+        self._most = 2 * self.n_kept + _SPARE
 
     def _are_kept(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
         needed = self.is_needed(cti, rows, places)

@@ -17,7 +17,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 class Positions:
     """The rows of some partitions. A position counts all rows of a partition that there have been, from 0."""
 
-    def __init__(self, codes: Rows, rows: RowTable, places: Rows, order: Order) -> None:
+    def __init__(self, codes: Rows, rows: RowTable, places: Rows, order: Order, dropped: Ticks, origin: Ticks) -> None:
         self.codes = codes
         """The partitions, in order."""
         self.places = places
@@ -35,24 +35,18 @@ class Positions:
         self._begin = self._rows_from(partitions, np.full(len(codes), MIN_TIME))
         self.sizes: Ticks = self._rows_from(partitions, np.full(len(codes), INFINITY)) - self._begin
         """How many rows each partition has."""
-        self.dropped: Ticks = np.zeros(len(codes), dtype=np.int64)
+        self.dropped = dropped
         """How many rows of each have been forgotten."""
-        self.origin: Ticks = np.full(len(codes), INFINITY)
-        """When the query of each starts: the LE of its first row; INFINITY if there is none."""
         some = flatnonzero(self.sizes)
-        self.origin[some] = self.le[self._begin[some]]
-        self.first_times = self.origin
+        self.first_times: Ticks = np.full(len(codes), INFINITY)
         """When the first row of each starts that is there, INFINITY if there is none."""
+        self.first_times[some] = self.le[self._begin[some]]
+        self.origin: Ticks = np.where(origin < INFINITY, origin, self.first_times)
+        """When the query of each starts: where that is not given, with the first row; INFINITY if there has been none."""
         self.last_times: Ticks = np.full(len(codes), INFINITY)
         """When the last row of each starts, INFINITY if there is none."""
         self.last_times[some] = self.le[(self._begin + self.sizes - 1)[some]]
         self._ids = rows.ids
-
-    def after(self, dropped: Ticks, origin: Ticks) -> Positions:
-        """Say how many rows have been forgotten, and when queries start, INFINITY where that is with the first row."""
-        self.dropped = dropped
-        self.origin = np.where(origin < INFINITY, origin, self.origin)
-        return self
 
     @cached_property
     def reach(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ from streamdsl.windows import Sequenced
 _TIMES: Final = ("_origin", "_coming", "_last", "_starts", "_since")
 _COUNTS: Final = ("_dropped", "_stops")
 """What is known of partitions: times, and numbers of rows."""
+
+
+class _Step(NamedTuple):
+    """What is found in a step: the rows of partitions, the windows that are created in them, and those that go on from before."""
+
+    positions: Positions
+    made: Made
+    going_on: Rows
 
 
 class SequenceFrame(DisjointFrame):
@@ -64,7 +72,10 @@ class SequenceFrame(DisjointFrame):
         """For each partition the instant from which on windows are found again in this step, INFINITY if none are."""
         self._first: Ticks = np.empty(0, dtype=np.int64)
         """The position of the first row of each window that is found."""
-        self._is_last: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._differ: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        """Which of these may have other rows than before."""
+        self._step: _Step | None = None
+        self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """For each partition whether only the rows of windows are left that wait, as no other one will begin."""
         self._label = room.label
 
@@ -96,10 +107,7 @@ class SequenceFrame(DisjointFrame):
 
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         self._grow()
-        counts = ~changed.stay
-        if self._spec.start is not None:
-            counts &= changed.le >= self._spec.start
-        at, since = flatnonzero(counts), self._since
+        at, since = self._counted(changed), self._since
         due = flatnonzero(self._coming <= self._limit)
         since[due] = self._coming[due]
         np.minimum.at(since, changed.codes[at], changed.le[at])
@@ -109,11 +117,17 @@ class SequenceFrame(DisjointFrame):
         lo = np.maximum(since[codes], MIN_TIME + 1) - 1
         self.table.fit(int(lo.min()), int(since[codes].max()))
         around = self._widened(codes, lo, np.full(len(codes), INFINITY))
-        self._goes_on = self._going_on(around)
-        self._found = found = self._remade(codes, rows)
-        times = np.concatenate([around.lo, found.le, found.re])
+        self._step = step = self._remade(codes, rows, self._going_on(around))
+        times = np.concatenate([around.lo, step.made.le, step.made.re])
         self.table.fit(int(times.min()), int(times[times < INFINITY].max()))
         return self.table.stretches(around.codes, around.lo, around.hi)
+
+    def _counted(self, changed: Changed) -> Rows:
+        """Return which changed rows come or go, of those that count."""
+        counts = ~changed.stay
+        if self._spec.start is not None:
+            counts &= changed.le >= self._spec.start
+        return flatnonzero(counts)
 
     def _going_on(self, around: Stretches) -> Rows:
         """Return the windows that go on from before all changes: they have the rows that they had."""
@@ -121,21 +135,21 @@ class SequenceFrame(DisjointFrame):
         slots = portion.slots[flatnonzero(around.holds(portion.numbers))]
         return slots[table.le[slots] < self._since[table.code[slots]]]
 
-    def _remade(self, codes: Rows, rows: Arrangement) -> Made:
-        """Return the windows that are created in some partitions from an instant on."""
-        self._positions = self._by_position(codes, rows, self._rows_of(codes, rows))
+    def _remade(self, codes: Rows, rows: Arrangement, going_on: Rows) -> _Step:
+        """Find the windows that are created in some partitions from an instant on."""
+        positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         goes_on = np.zeros(len(codes), dtype=np.bool_)
-        goes_on[np.searchsorted(codes, self.table.code[self._goes_on])] = True
+        goes_on[np.searchsorted(codes, self.table.code[going_on])] = True
         try:
-            made = self._creation.made(self._positions, self._since[codes], goes_on, self._limit)
+            made = self._creation.made(positions, self._since[codes], goes_on, self._limit)
         except StreamDslError:
             raise
         except Exception as error:  # of a bound that is a function
             raise UserCodeError(error, operator=self._label) from error
-        self._starts[codes], self._last[codes] = self._positions.origin, self._positions.last_times
-        self._stops[codes] = self._positions.dropped + self._positions.sizes
+        self._starts[codes], self._last[codes] = positions.origin, positions.last_times
+        self._stops[codes] = positions.dropped + positions.sizes
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
-        return made
+        return _Step(positions, made, going_on)
 
     def _rows_of(self, codes: Rows, rows: Arrangement) -> Rows:
         """Return where all rows of some partitions are."""
@@ -145,48 +159,39 @@ class SequenceFrame(DisjointFrame):
     def _by_position(self, codes: Rows, rows: Arrangement, places: Rows) -> Positions:
         if self._spec.start is not None:
             places = places[rows.rows.le[places] >= self._spec.start]
-        positions = Positions(codes, rows.rows, places, Order.PAYLOAD if self._spec.by_position else Order.ANY)
+        order = Order.PAYLOAD if self._spec.by_position else Order.ANY
         origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
-        return positions.after(self._dropped[codes], origin)
+        return Positions(codes, rows.rows, places, order, self._dropped[codes], origin)
 
     def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
-        table, codes, made = self.table, around.codes, self._found
-        before = self._goes_on
+        assert self._step is not None
+        table, codes, (positions, made, before) = self.table, around.codes, self._step
         goes_on = np.searchsorted(codes, table.code[before])
         columns = (goes_on, table.le[before], made.ends[goes_on], table.starting[before], table.rows[before])
         of, le, re, first, sizes = (np.concatenate(pair) for pair in zip(columns, made[:5], strict=True))
         order, low = sorted_integers(table.places(codes[of], le))
-        self._first = first[order]
         found = Found(low, codes[of[order]], le[order], re[order], sizes[order])
-        self._others = self._have_others(changed, flatnonzero(order >= len(before)), found, portion)
+        self._first, self._differ = first[order], np.zeros(len(order), dtype=np.bool_)
+        new, moved = flatnonzero(order >= len(before)), self._counted(changed)
+        if len(new) and len(moved) and len(portion.slots):
+            known = np.searchsorted(portion.numbers, found.low[new])
+            was = table.starting[portion.slots.take(known, mode="clip")]
+            come = Changed(*(column[moved] for column in changed))
+            self._differ[new] = _have_others(positions, found.take(new), self._first[new], was, come)
         self._since[codes] = INFINITY
         return found
 
-    def _have_others(self, changed: Changed, at: Rows, found: Found, portion: Portion) -> NDArray[np.bool_]:
-        """Say which windows have other rows than before: one in between has changed, or another one is the first; some may."""
-        differ, moved = np.zeros(len(found.low), dtype=np.bool_), flatnonzero(~changed.stay)
-        if not len(at) or not len(moved) or not len(portion.slots):
-            return differ
-        positions, found, first = self._positions, found.take(at), self._first[at]
-        of = np.searchsorted(positions.codes, found.codes)
-        begins, ends = (positions.le[positions.rows_at(of, place)] for place in (first, first + found.rows - 1))
-        times = GroupTimes(changed.codes[moved], changed.le[moved])
-        order, keys = sorted_integers(times.pack(changed.codes[moved], changed.le[moved]))
-        lo, hi = times.ranges(keys, found.codes, begins, ends + 1)
-        start, _ = times.ranges(keys, found.codes, np.full(len(at), MIN_TIME), ends)
-        come = np.concatenate([[0], np.cumsum(np.where(changed.re_new > changed.re_old, 1, -1)[moved[order]])])
-        known = np.searchsorted(portion.numbers, found.low)
-        was = self.table.starting[portion.slots.take(known, mode="clip")]
-        differ[at] = (lo < hi) | (first - was != come[lo] - come[start])
-        return differ
-
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
-        return self._others
+        return self._differ
 
     def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
         touched = super()._replace(around, portion, found, differ)
         self.table.starting[self._made] = self._first
         return touched
+
+    def end_step(self) -> None:
+        super().end_step()
+        self._step, self._first, self._differ = None, self._first[:0].copy(), self._differ[:0].copy()
 
     # Row by row: one that comes last may have to wait until the first window begins that it is in.
 
@@ -244,12 +249,12 @@ class SequenceFrame(DisjointFrame):
         codes, stop = table.code[waits], np.zeros(len(first), dtype=np.int64)
         np.maximum.at(stop, codes, table.starting[waits] + table.rows[waits])
         # Where no window will begin any more the rows behind those that wait go, and the others keep their positions.
-        self._is_last = (first == INFINITY) & (stop > 0)
+        self._is_over = (first == INFINITY) & (stop > 0)
         np.minimum.at(first, codes, table.starting[waits])
         is_kept = np.zeros(len(rows.rows), dtype=np.bool_)
         if len(positions.places):
             of, numbers = positions.of, positions.numbers
-            is_kept[positions.places] = np.where(self._is_last[of], numbers < stop[of], numbers >= first[of])
+            is_kept[positions.places] = np.where(self._is_over[of], numbers < stop[of], numbers >= first[of])
         return is_kept[places]
 
     def are_swept(self, rows: Arrangement, gone: Rows) -> None:
@@ -258,7 +263,7 @@ class SequenceFrame(DisjointFrame):
             codes = codes[le >= self._spec.start]
         else:
             np.minimum.at(self._origin, codes, le)
-        np.add.at(self._dropped, codes[~self._is_last[codes]], 1)
+        np.add.at(self._dropped, codes[~self._is_over[codes]], 1)
 
     def needed_codes(self, cti: int, rows: Arrangement) -> Rows:
         codes = [super().needed_codes(cti, rows)]
@@ -266,5 +271,26 @@ class SequenceFrame(DisjointFrame):
             codes.append(flatnonzero(self._dropped))
         return distinct(np.concatenate(codes), len(self.table.codes))
 
+    @property
+    def n_kept(self) -> int:
+        # There may be partitions without a window.
+        return super().n_kept + self.table.codes.n_held
+
     def let_go(self, codes: Rows) -> None:
         self._reset(codes[codes < len(self._since)])
+
+
+def _have_others(positions: Positions, windows: Found, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
+    """Say which windows may have other rows than one that stood there, which began with the position `was`.
+
+    A row between the first and the last one has changed, or the first one has moved further than rows before it have come.
+    """
+    of = np.searchsorted(positions.codes, windows.codes)
+    begins, ends = (positions.le[positions.rows_at(of, place)] for place in (first, first + windows.rows - 1))
+    times = GroupTimes(changed.codes, changed.le)
+    order, keys = sorted_integers(times.pack(changed.codes, changed.le))
+    inside, behind = times.ranges(keys, windows.codes, begins, ends + 1)
+    start, _ = times.ranges(keys, windows.codes, np.full(len(of), MIN_TIME), ends)
+    come = np.concatenate([[0], np.cumsum(np.where(changed.re_new > changed.re_old, 1, -1)[order])])
+    have_others: NDArray[np.bool_] = (inside < behind) | (first - was != come[inside] - come[start])
+    return have_others

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.modules import MemberAggregate
+from streamdsl.engine.buffered.modules import MemberAggregate, OtherValueError
 from streamdsl.engine.few import Few
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
@@ -89,7 +89,11 @@ class RowFramedOperator(SweptOperator):
         self.rows.rows.put_in_columns()
 
     def _values(self, slot: int) -> Values:
-        return self.folds.values(slot)
+        try:
+            return self.folds.values(slot)
+        except OtherValueError:
+            self.is_told = False
+            raise
 
     def _hide_one(self, slot: int) -> None:
         table = self.frame.table

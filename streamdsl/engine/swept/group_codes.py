@@ -27,6 +27,11 @@ class GroupCodes:
         """Return a number that all codes are below."""
         return self._slots.stop
 
+    @property
+    def n_held(self) -> int:
+        """How many groups have a code."""
+        return len(self._slots)
+
     def of(self, groups: Ticks) -> Rows:
         """Return the code of each group, a new one if it has none."""
         return self._slots.find(np.zeros_like(groups), groups)

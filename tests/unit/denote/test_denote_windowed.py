@@ -136,8 +136,11 @@ def test_without_an_argument_a_module_is_given_payloads() -> None:
     assert type(row.payload) is Record
 
 
-def test_an_argument_may_read_the_lifetime() -> None:
-    means(aggregate(BoundAgg(Sum(), of(lambda e, life: life.re - life.le, life=True))), ROWS, gives=[(0, 10, 14), (10, 20, 13)])
+def test_an_argument_reads_no_lifetime_which_may_still_change() -> None:
+    duration = of(lambda e, life: life.re - life.le, life=True)
+    for agg in (BoundAgg(Sum(), duration), BoundAgg(CountRows(), None, duration)):
+        with pytest.raises(QueryError, match=r"(?s)reads the row's lifetime.*time-sensitive module"):
+            aggregate(agg)
 
 
 @pytest.mark.parametrize(

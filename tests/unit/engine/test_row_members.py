@@ -62,3 +62,20 @@ def test_rows_that_are_too_many_to_look_through_are_left_to_columns(many: int) -
     with patch("streamdsl.engine.frames.arrangement._FEW", many):
         sent = [event for n, row in enumerate(ROWS) for event in session.push([Insert(n, row[1], row[2], {"v": row[0]})])]
     assert sent[-1].payload == "beacd"  # type: ignore[union-attr]
+
+
+class Pair(sd.UDA[Any, tuple[Any, Any]]):
+    """The first and the last value, which is no plain value; it counts its calls."""
+
+    calls = 0
+
+    def compute_result(self, payloads: Sequence[Any]) -> tuple[Any, Any]:
+        Pair.calls += 1
+        return (payloads[0], payloads[-1])
+
+
+def test_a_module_that_gives_other_values_is_called_once_for_each_row() -> None:
+    session = sd.source("s").tumbling_window(100).aggregate(pair=Pair().of(lambda e: e.v)).open()
+    for n, (value, le, re) in enumerate(ROWS):
+        session.push([Insert(n, le, re, {"v": value})])
+    assert Pair.calls == len(ROWS) + 1  # the first row tells
