@@ -607,8 +607,8 @@ SABOTAGES = (
     Sabotage(
         "rows of a sequence that are forgotten do not count any more",
         "streamdsl/engine/frames/sequence.py",
-        "np.add.at(self._dropped, codes[~self._is_last[codes]], 1)",
-        "np.add.at(self._dropped, codes[~self._is_last[codes]], 0)",
+        "np.add.at(self._dropped, codes[~self._is_over[codes]], 1)",
+        "np.add.at(self._dropped, codes[~self._is_over[codes]], 0)",
         "rows_that_are_forgotten_keep_their_positions",
     ),
     Sabotage(
