@@ -43,7 +43,7 @@ from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_col
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Sequenced
 
 _MANY_MORE: Final = 16
 """So many members of long windows for each row that comes are too many to be looked at again."""
@@ -138,7 +138,8 @@ class FramedWindowOperator(RowFramedOperator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         # The results of time-bound ones may be final long before their window is closed.
-        waits = not node.sees_ends and node.output is not Output.TIME_BOUND
+        # All before a CTI is settled of a sequence, whose last window goes on: it holds no CTI back unless it has a result.
+        waits = not node.sees_ends and node.output is not Output.TIME_BOUND and not isinstance(node.windows, Sequenced)
         super().__init__(label, node, replace(gate, final=gate.final and waits))
         self.members = [
             member_aggregate(number, self.aggregates[number], *place, node.clip, node.output)
