@@ -65,7 +65,7 @@ class Lowering:
 
 
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator that a node gets: one in columns where that can run it, unless `options` force one."""
+    """Return the window operator that a node gets, which `options` may want to be the general one."""
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')

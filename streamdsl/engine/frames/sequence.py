@@ -223,7 +223,7 @@ class SequenceFrame(DisjointFrame):
         positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         lo = positions.rows_at(np.searchsorted(codes, table.code[slots]), table.starting[slots])
         hi = lo + table.rows[slots]
-        if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # bounds that are functions may go back
+        if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # of functions, or as rows come together
             windows, at = spread(lo, hi)
             return Members.of_pairs(Pairs(windows, positions.places[at]), len(slots))
         at = np.arange(len(positions.places))

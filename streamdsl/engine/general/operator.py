@@ -1,6 +1,6 @@
 """The general window operator: the paper's algorithm, for every kind of window, module and policy (paper 001, V).
 
-Per group it keeps the windows (`engine/windows`). A piece of input marks windows dirty; those that are open get their results
+Per group it keeps the windows (`kinds.py`). A piece of input marks windows dirty; those that are open get their results
 computed anew, and what differs from the results that are out is the minimal change that goes on.
 """
 
