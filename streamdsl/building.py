@@ -25,7 +25,7 @@ from streamdsl.temporal.time import add_time
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
-from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
+from streamdsl.windows import Clip, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
 
 F = TypeVar("F")
@@ -420,7 +420,7 @@ class Frame:
 
     @property
     def _delay(self) -> int:
-        return self.windows.size if isinstance(self.windows, Hopping) else 0
+        return self.windows.fixed_size or 0
 
     def _placed(self, results: Node) -> Node:
         return results if self.lasting is None else derived.lasting(results, self._delay, self.lasting)

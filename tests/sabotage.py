@@ -57,6 +57,81 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "steps of a pattern meet though their keys differ",
+        "streamdsl/plan/nodes/keyed.py",
+        """        return Keeps.MATCHES
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return (self.key,)""",
+        """        return Keeps.MATCHES
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return (Whole(),)""",
+        "different_keys_do_not_meet",
+    ),
+    Sabotage(
+        "a filter needs no fields",
+        "streamdsl/plan/nodes/rows.py",
+        "return all_of(wanted, fields_read([self.predicate]))",
+        "return wanted",
+        "not_needed_change_nothing",
+    ),
+    Sabotage(
+        "edges are found without their key",
+        "streamdsl/plan/nodes/keyed.py",
+        "return wanted if self.key is None else all_of(wanted, fields_read([self.key]))",
+        "return wanted",
+        "not_needed_change_nothing",
+    ),
+    Sabotage(
+        "a filter of shortened rows meets only what is left of them",
+        "streamdsl/plan/nodes/lifetimes.py",
+        'return "the same rows" if self.duration >= 0 else "more rows"',
+        'return "the same rows"',
+        "filter_may_be_below",
+    ),
+    Sabotage(
+        "a module that sees ends lets the CTI pass as any other",
+        "streamdsl/plan/nodes/windowed.py",
+        "return self.windows.follows_ctis and not self.sees_ends",
+        "return self.windows.follows_ctis",
+        "cti_depends_on_no_row and unchanged",
+    ),
+    Sabotage(
+        "what is extended for ever ends",
+        "streamdsl/plan/nodes/lifetimes.py",
+        "return Open(self) if self.duration == INFINITY else inputs[0]",
+        "return None",
+        "rows_end_as_is_said",
+    ),
+    Sabotage(
+        "rows that are chopped are not kept",
+        "streamdsl/plan/nodes/lifetimes.py",
+        "return Keeps.ROWS",
+        "return Keeps.NOTHING",
+        "keeps_nothing_holds_no_events and chop",
+    ),
+    Sabotage(
+        "counted windows are apart",
+        "streamdsl/windows/count.py",
+        """    def are_apart(self) -> bool:
+        return False""",
+        """    def are_apart(self) -> bool:
+        return True""",
+        "windows_are_what_their_kind_says",
+    ),
+    Sabotage(
+        "ends of rows do not count in snapshots",
+        "streamdsl/windows/snapshot.py",
+        """    def ends_count(self) -> bool:
+        return True""",
+        """    def ends_count(self) -> bool:
+        return False""",
+        "ends_do_not_count",
+    ),
+    Sabotage(
         "values of the first column are taken for new though another one has had them",
         "streamdsl/engine/known_values.py",
         "self._is_alone &= self._first() is source",

@@ -9,7 +9,7 @@ from streamdsl.checks.plans import Checked
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import Opaque, reads
 from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, WindowApply
-from streamdsl.plan.properties import expressions, one_at_a_time
+from streamdsl.plan.properties import expressions
 from streamdsl.rewrite.conditions import conjuncts, is_plain
 from streamdsl.udm.window_lambda import OpaqueWindow
 
@@ -32,7 +32,7 @@ def opaque_lambdas(node: Node, plan: Checked) -> Iterator[Finding]:
 
 def every_row_with_every_other(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find joins in which nothing but time says what belongs together; a side of one row at a time is no matter."""
-    if isinstance(node, Join) and node.matching == Matching() and not any(map(one_at_a_time, node.inputs)):
+    if isinstance(node, Join) and node.matching == Matching() and not any(each.one_at_a_time for each in node.inputs):
         what = "is a cross join: it pairs every left row with every right row that lives at the same time"
         yield plan.finding(
             node, "note", what, 'give on="field", or on=(lambda l: ..., lambda r: ...), if only some belong together'

@@ -7,13 +7,12 @@ input's has gone; a remedy counts if with it the CTI follows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
-from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import Windowed
 from streamdsl.temporal import INFINITY, Lifetime
-from streamdsl.windows import Clip, Count, Hopping, Output, Sequenced, Session, Windows
+from streamdsl.windows import Clip, Output, Windows
 from streamdsl.windows.liveliness import output_cti
 
 Situation: TypeAlias = Callable[[int, int], list[Lifetime]]
@@ -48,7 +47,7 @@ class Frame:
 
     def is_held(self, situation: Situation) -> bool:
         """Say whether the CTI stays where it is."""
-        windows = _few(self.windows)
+        windows = self.windows.fewest()
         near = _far(windows)
         ctis = {self._cti(windows, situation, until, near // 8) for until in (near, 2 * near)}
         return len(ctis) == 1
@@ -57,30 +56,19 @@ class Frame:
         return output_cti(windows, self.clip, self.output, self.time_sensitive, situation(until, step), until)
 
 
-def _few(windows: Windows) -> Windows:
-    """Return windows that the same things hold back, of which there are few."""
-    if isinstance(windows, Hopping):
-        return Hopping(windows.hop, windows.hop)
-    if isinstance(windows, Count):
-        return replace(windows, n=min(windows.n, 2))
-    if isinstance(windows, Session) and windows.max_duration is not None:
-        return replace(windows, gap=min(windows.gap, windows.max_duration))
-    return windows
-
-
 def _far(windows: Windows) -> int:
     """Return a time that is long for these windows."""
-    values: list[Any] = [getattr(windows, field.name) for field in fields(windows)]
-    return min(_FAR, 8 * (1 + sum(abs(value) for value in values if isinstance(value, int))))
+    return min(_FAR, 8 * (1 + windows.horizon))
 
 
 def needs_later_rows(windows: Windows) -> bool:
     """Say whether a row that is long past may still get into a new window, so that a group with it is not forgotten.
 
+    >>> from streamdsl.windows import Count, Hopping
     >>> needs_later_rows(Count(3)), needs_later_rows(Hopping(10, 10))
     (True, False)
     """
-    few = _few(windows)
+    few = windows.fewest()
     past, far = Lifetime(0, 1), _far(few)
     return any(far < window.re and few.belongs(past, window) for window in few.over([past, Lifetime(far, far + 1)]))
 
@@ -94,6 +82,7 @@ def frame_of(node: Windowed, time_sensitive: bool, sees_ends: bool) -> Frame:
 def remedies(frame: Frame, situation: Situation) -> list[str]:
     """Return the settings of the window that let the CTI follow.
 
+    >>> from streamdsl.windows import Count, Hopping
     >>> remedies(Frame(Count(3), Clip.NONE, Output.ALIGN, False), idle)
     ['output=sd.Output.POINT_AT_END']
     >>> remedies(Frame(Hopping(10, 10), Clip.NONE, Output.ALIGN, True), unending)
@@ -104,31 +93,10 @@ def remedies(frame: Frame, situation: Situation) -> list[str]:
 
 def _changes(frame: Frame) -> Iterator[tuple[str, Frame]]:
     windows = frame.windows
-    if isinstance(windows, Session) and windows.max_duration is None:
-        yield "max_duration=...", replace(frame, windows=replace(windows, max_duration=windows.gap))
+    for setting, bounded in windows.bounded():
+        yield setting, replace(frame, windows=bounded)
     if frame.time_sensitive and not frame.clip.right:
         clip = Clip.FULL if frame.clip.left else Clip.RIGHT
         yield f"clip=sd.{clip}", replace(frame, clip=clip)
-    if not isinstance(windows, (Hopping, Session)) and frame.output is not Output.POINT_AT_END:
+    if windows.completed_by_rows and frame.output is not Output.POINT_AT_END:
         yield "output=sd.Output.POINT_AT_END", replace(frame, output=Output.POINT_AT_END)
-
-
-def keeps_open_rows(node: Windowed, sees_ends: bool) -> bool:
-    """Say whether a row without end stays in the state: its window never closes, or its end may still count.
-
-    >>> from streamdsl.plan.node import Source
-    >>> from streamdsl.windows import Snapshot
-    >>> keeps_open_rows(Windowed(Source("s"), Snapshot(), Clip.NONE, Output.ALIGN), False)
-    True
-    >>> keeps_open_rows(Windowed(Source("s"), Count(1), Clip.NONE, Output.ALIGN), False)
-    False
-    """
-    windows = node.windows
-    if isinstance(windows, Sequenced):
-        return False
-    if sees_ends or (isinstance(windows, Count) and windows.by == "end"):
-        return True
-    try:
-        return any(window.re == INFINITY for window in windows.over([Lifetime(0, INFINITY)]))
-    except UnboundedOutputError:
-        return True

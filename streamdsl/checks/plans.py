@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from streamdsl.checks.finding import Finding, Level
 from streamdsl.expr.nodes import Place
+from streamdsl.plan.facts import Open
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node
 
@@ -47,6 +48,22 @@ class Checked:
     def name(self, node: Node) -> str:
         """Return a node's label."""
         return self.names[id(node)]
+
+    def open_rows(self, node: Node) -> Open | None:
+        """Return which of a node's rows never end, None if all do.
+
+        >>> from streamdsl.plan.node import ClipDuration, Shift, Source, ToEdges
+        >>> samples = ToEdges(Source("samples"), None)
+        >>> shifted, clipped = Shift(samples, 5), ClipDuration(samples, 5)
+        >>> Checked(shifted).open_rows(shifted).origin.name, Checked(clipped).open_rows(clipped)
+        ('ToEdges', None)
+        """
+        below: tuple[Node, ...] = node.inputs
+        if isinstance(node, GroupApply):
+            below = (node.body,)
+        elif isinstance(node, Group):
+            below = (self.groups[id(node)],)
+        return node.open_rows([self.open_rows(each) for each in below])
 
     def finding(self, node: Node, level: Level, what: str, remedy: str) -> Finding:
         """Return a finding at a node."""

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from streamdsl.checks.ends import Open, open_rows
 from streamdsl.checks.finding import Finding
-from streamdsl.checks.holding import Frame, busy, frame_of, idle, keeps_open_rows, needs_later_rows, remedies, unending
+from streamdsl.checks.holding import Frame, busy, frame_of, idle, needs_later_rows, remedies, unending
 from streamdsl.checks.plans import Checked
 from streamdsl.expr import describe
-from streamdsl.plan.node import (
-    AlterLifetime,
-    AsofJoin,
-    Chop,
-    ClipBy,
-    Distinct,
-    Node,
-    Scan,
-    Select,
-    Source,
-    Stitch,
-    ToEdges,
-    TwoInputs,
-    Where,
-    WindowAggregate,
-    WindowApply,
-    Windowed,
-)
+from streamdsl.plan.facts import Open
+from streamdsl.plan.node import AlterLifetime, AsofJoin, Node, Scan, Select, Source, ToEdges, Where, Windowed
 from streamdsl.plan.properties import reads_re
 from streamdsl.rewrite.clip_right import may_clip_right
 from streamdsl.temporal import INFINITY
@@ -49,7 +32,7 @@ def rows_that_never_end(node: Node, plan: Checked) -> Iterator[Finding]:
 def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find sources whose rows, where they have no end, stay somewhere."""
     if isinstance(node, Source) and not node.table:
-        keepers = [plan.name(other) for other in plan.nodes() if Open(node) in _kept(other, plan)]
+        keepers = [plan.name(other) for other in plan.nodes() if Open(node, depends_on_data=True) in _kept(other, plan)]
         if keepers:
             what = f"may have rows without end; {_and(keepers)} {_verb(keepers)} each until its end comes"
             yield plan.finding(node, "note", what, "where ends may fail to come, clip_duration(d) after the source")
@@ -57,13 +40,10 @@ def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
 
 def _kept(node: Node, plan: Checked) -> list[Open]:
     """Return the open rows that an operator has in its state as long as they live."""
-    if isinstance(node, (WindowAggregate, WindowApply)):
-        keeps = keeps_open_rows(node, _sees_ends(node))
-    else:
-        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop, Scan))
-    # The right rows of a clip_by or an asof_join count as points.
-    kept = node.inputs[:1] if isinstance(node, (ClipBy, AsofJoin)) else node.inputs
-    return [found for each in kept if (found := open_rows(each, plan))] if keeps else []
+    kept = node.kept_inputs
+    if isinstance(node, Windowed) and (node.windows.ends_count or _sees_ends(node)):
+        kept = node.inputs
+    return [found for each in kept if (found := plan.open_rows(each))]
 
 
 def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
@@ -82,7 +62,7 @@ def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
 
 def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find window operators whose CTI stays where it is however far the input's goes."""
-    if not isinstance(node, (WindowAggregate, WindowApply)):
+    if not isinstance(node, Windowed):
         return
     frame = frame_of(node, node.time_sensitive, _sees_ends(node))
     windows = node.windows.describe()
@@ -98,8 +78,8 @@ def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
     yield from _held_by_open_rows(node, frame, plan)
 
 
-def _held_by_open_rows(node: WindowAggregate | WindowApply, frame: Frame, plan: Checked) -> Iterator[Finding]:
-    rows = open_rows(node.inputs[0], plan)
+def _held_by_open_rows(node: Windowed, frame: Frame, plan: Checked) -> Iterator[Finding]:
+    rows = plan.open_rows(node.input)
     found = remedies(frame, unending)
     if rows is None or not frame.is_held(unending) or (frame.is_held(busy) and set(found) & set(remedies(frame, busy))):
         return
@@ -115,7 +95,7 @@ def _held_by_open_rows(node: WindowAggregate | WindowApply, frame: Frame, plan: 
     yield plan.finding(node, "note" if rows.depends_on_data else "warning", what, _any(found, *promise, END_ROWS))
 
 
-def _sees_ends(node: WindowAggregate | WindowApply) -> bool:
+def _sees_ends(node: Windowed) -> bool:
     """Say whether ends beyond the window count, also once the optimizer has clipped what it may."""
     return node.sees_ends and not may_clip_right(node)
 

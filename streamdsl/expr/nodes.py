@@ -267,6 +267,24 @@ def is_opaque(expr: Expr | None) -> bool:
     return expr is not None and any(isinstance(part, Opaque) for part in expr.walk())
 
 
+def reads_lifetime(expr: Expr) -> bool:
+    """Say whether an expression may read an end of the lifetime.
+
+    >>> reads_lifetime(Life("le")), reads_lifetime(Constant(5))
+    (True, False)
+    """
+    return any(isinstance(part, Life) or (isinstance(part, Opaque) and part.life) for part in expr.walk())
+
+
+def reads_re(expr: Expr) -> bool:
+    """Say whether an expression may read RE, which may still change.
+
+    >>> reads_re(Life("re")), reads_re(Life("le"))
+    (True, False)
+    """
+    return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
+
+
 def reads(expr: Expr, side: int = 0) -> frozenset[str] | None:
     """Return the names of the fields read from one side, or None if that cannot be known.
 

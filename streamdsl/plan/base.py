@@ -1,15 +1,17 @@
-"""What all operators of the algebra share: immutable nodes over the nodes that they read."""
+"""What all operators of the algebra share: immutable nodes over the nodes that they read, and the facts that each states."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Place
+from streamdsl.expr.nodes import Expr, Place
 from streamdsl.expr.schema import Schema
+from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
@@ -17,13 +19,85 @@ _INPUTS: Final = ("Node", "tuple[Node, ...]")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """The base of all operators. Two nodes are equal if their structure is."""
+class Node(ABC):
+    """The base of all operators. Two nodes are equal if their structure is.
+
+    What the optimizer, the checks, `explain()`, Spark and the engine need to know of an operator is said by its class, below: a
+    class that leaves a fact out has no nodes. Families (`plan/nodes/`) say what is so for all of their members. Laws hold each
+    fact to what the operator does (tests/laws/test_facts.py).
+    """
 
     written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the query that made it, where that is known."""
     depth: int = field(default=0, init=False, compare=False, repr=False)
     """How many operators are below each other from here on, 0: it has not been asked for."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what the operator does as `explain()` shows it, without its inputs."""
+
+    @property
+    @abstractmethod
+    def row_wise(self) -> bool:
+        """Whether what becomes of a row depends on that row alone, so that rows may pass in any part of a cluster."""
+
+    @property
+    @abstractmethod
+    def passes_payload(self) -> bool:
+        """Whether each output row has the payload of the input row it comes of, at which only the node's expressions look."""
+
+    @property
+    @abstractmethod
+    def opens_cells(self) -> bool:
+        """Whether its output appears cell by cell, or window by window, as the high water reaches them."""
+
+    @property
+    @abstractmethod
+    def keeps(self) -> Keeps:
+        """What the operator keeps of the rows that it reads."""
+
+    @property
+    def kept_inputs(self) -> tuple[Node, ...]:
+        """The inputs of which it keeps each row as long as the row lives."""
+        return self.inputs if self.keeps is Keeps.ROWS else ()
+
+    @property
+    @abstractmethod
+    def follows_ctis(self) -> bool:
+        """Whether the output CTI depends on the input CTIs and the high water alone, and on no row besides."""
+
+    @property
+    @abstractmethod
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        """For each input the key whose rows must be in one place, None: all of its rows. Nothing of row-wise operators."""
+
+    @property
+    @abstractmethod
+    def fixed_duration(self) -> int | None:
+        """The one duration that all output rows have, None if they may differ."""
+
+    @property
+    @abstractmethod
+    def one_at_a_time(self) -> bool:
+        """Whether it is certain that no two output rows live at the same time."""
+
+    @property
+    @abstractmethod
+    def filter_below(self) -> FilterBelow | None:
+        """On which rows a filter by payload may run below instead of above, None if it may not."""
+
+    @property
+    @abstractmethod
+    def moves_starts_as_ctis(self) -> bool:
+        """Whether each row's LE moves as the CTI does, so that ordered input stays ordered."""
+
+    @abstractmethod
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        """Return the fields that are needed of the input at `position`, if `wanted` are of the output."""
+
+    @abstractmethod
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        """Return which output rows never end, None if all end, given the same of the inputs (of a group-apply: of its body)."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

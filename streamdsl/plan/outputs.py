@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
+from streamdsl.plan.facts import Fields, FilterBelow, Open, surely
+from streamdsl.plan.nodes.rows import RowWise
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs(Node):
+class Outputs(RowWise):
     """The outputs of several queries, side by side; no query reads it. A node that several of them read is one node.
 
     >>> from streamdsl.plan.node import Shift, Source
@@ -18,11 +21,39 @@ class Outputs(Node):
     4
     """
 
+    passes_payload = False
+
     parts: tuple[Node, ...]
 
     @property
     def schema(self) -> Schema | None:
         return None
+
+    def describe(self) -> str:
+        return ""
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return None
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return False
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        """Who reads an output reads it whole."""
+        return None
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return surely(inputs)
 
 
 def outputs_of(plan: Node) -> tuple[Node, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamdsl.plan.node import Node, WindowAggregate, WindowApply
-from streamdsl.rewrite.narrow_to_reads import uses
+from streamdsl.plan.node import Node, Windowed
 from streamdsl.rewrite.rule import Setting
 from streamdsl.windows import Clip
 
@@ -44,12 +43,12 @@ def clip_right(node: Node, setting: Setting) -> Node | None:
     >>> both = calls.tumbling_window(10).aggregate(lambda w: (w.udm(Waited()), w.udm(Lasting())))
     >>> clip_right(both.plan(), Setting())
     """
-    if not isinstance(node, (WindowAggregate, WindowApply)) or not may_clip_right(node):
+    if not isinstance(node, Windowed) or not may_clip_right(node):
         return None
     return replace(node, clip=Clip.FULL if node.clip.left else Clip.RIGHT)
 
 
-def may_clip_right(node: WindowAggregate | WindowApply) -> bool:
+def may_clip_right(node: Windowed) -> bool:
     """Say whether the modules of a window see ends beyond it, and all of them promise to ignore those.
 
     >>> import streamdsl as sd
@@ -61,5 +60,5 @@ def may_clip_right(node: WindowAggregate | WindowApply) -> bool:
     >>> [may_clip_right(windowed.aggregate(latest).plan()) for windowed in windows]
     [True, False]
     """
-    sensitive = [use.module for use in uses(node) if use.module.time_sensitive]
+    sensitive = [module for module in node.modules if module.time_sensitive]
     return node.sees_ends and all(module.ignores_ends_beyond_window and module.deterministic for module in sensitive)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life
+from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life, reads_lifetime
 from streamdsl.plan.node import Node, Select
 from streamdsl.rewrite.conditions import before, made_of
 from streamdsl.rewrite.rule import Setting
-from streamdsl.rewrite.sessions import reads_lifetime
 
 
 def fuse_selects(node: Node, setting: Setting) -> Node | None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.plan.node import Chop, Node, Select, Source, ToEdges, TwoInputs
-from streamdsl.rewrite.demand import PASSING, demands
+from streamdsl.plan.facts import Keeps
+from streamdsl.plan.node import Node, Select, Source
+from streamdsl.rewrite.demand import demands
 from streamdsl.rewrite.rule import Setting
 from streamdsl.rewrite.tree import nodes
-
-_KEEPING: Final = (Chop, ToEdges, TwoInputs)
-"""Operators that keep the payloads of their rows."""
 
 
 def prune_columns(node: Node, setting: Setting) -> Node | None:
@@ -65,7 +62,7 @@ def prune_columns(node: Node, setting: Setting) -> Node | None:
 
 def _is_kept(source: Node, plan: Node) -> bool:
     """Say whether some operator keeps the payloads of a source, as they are."""
-    keeping = [node for node in nodes(plan) if isinstance(node, _KEEPING)]
+    keeping = [node for node in nodes(plan) if node.keeps in (Keeps.ROWS, Keeps.LAST_ROWS)]
     return any(source is found for node in keeping for found in _carried(node.inputs))
 
 
@@ -73,5 +70,5 @@ def _carried(inputs: tuple[Node, ...]) -> Iterator[Node]:
     """Yield the nodes whose payloads come through to one of these."""
     for node in inputs:
         yield node
-        if isinstance(node, PASSING):
+        if node.passes_payload:
             yield from _carried(node.inputs)

@@ -2,67 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from streamdsl.expr.nodes import Attribute, Expr, Field, Key, Make, Whole, reads
 from streamdsl.expr.schema import Shape
-from streamdsl.plan.node import (
-    AlterLifetime,
-    AntiJoin,
-    Chop,
-    ClipBy,
-    ClipDuration,
-    ClipInterval,
-    Distinct,
-    Extend,
-    Group,
-    GroupApply,
-    Join,
-    Node,
-    Quantize,
-    Select,
-    SelectMany,
-    SemiJoin,
-    Shift,
-    Stitch,
-    ToEdges,
-    ToPointsAtEnd,
-    Union,
-    Where,
-    WindowAggregate,
-    WindowApply,
-    Windowed,
-)
+from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
 from streamdsl.rewrite.conditions import cannot_fail, is_plain, substituted
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Mode, Setting
 from streamdsl.rewrite.sessions import shows_the_same
 from streamdsl.rewrite.tree import nodes, replaced
-from streamdsl.windows import Hopping
-
-_KNOWN: Final = (
-    AlterLifetime,
-    AntiJoin,
-    Chop,
-    ClipBy,
-    ClipDuration,
-    ClipInterval,
-    Distinct,
-    Extend,
-    Group,
-    GroupApply,
-    Join,
-    Quantize,
-    Select,
-    SelectMany,
-    SemiJoin,
-    Shift,
-    Stitch,
-    ToEdges,
-    ToPointsAtEnd,
-    Union,
-    Where,
-)
 
 
 def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
@@ -136,16 +83,11 @@ def _shows_the_same(node: GroupApply, mode: Mode) -> bool:
     if mode == "run":
         return True
     inside = list(nodes(node.body))
-    if not all(map(_is_known, inside)):
+    if not all(below.follows_ctis for below in inside):
         return False
     body = node.body
     for group in [below for below in inside if isinstance(below, Group)]:
         body = replaced(body, group, node.input)
     before = {id(below) for below in nodes(node.input)}
-    watching = [below for below in nodes(body) if isinstance(below, (Chop, WindowAggregate, WindowApply))]
+    watching = [below for below in nodes(body) if below.opens_cells]
     return all(shows_the_same(below, mode) for below in watching if id(below) not in before)
-
-
-def _is_known(node: Node) -> bool:
-    """Say whether an operator's CTI does not depend on its rows, other than by its watermark."""
-    return isinstance(node.windows, Hopping) if isinstance(node, Windowed) else isinstance(node, _KNOWN)

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from streamdsl.expr.nodes import Constant, Expr
-from streamdsl.plan.node import (
-    AlterLifetime,
-    Chop,
-    ClipDuration,
-    ClipInterval,
-    Distinct,
-    Extend,
-    Node,
-    Quantize,
-    Shift,
-    Stitch,
-    ToPointsAtEnd,
-)
-from streamdsl.rewrite.conditions import cannot_fail
+from streamdsl.expr.nodes import Expr, reads_lifetime
+from streamdsl.plan.node import Node
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Setting
-from streamdsl.rewrite.sessions import reads_lifetime, shows_the_same
-
-_MAY_DROP: Final = (AlterLifetime, Chop, ClipDuration, ClipInterval, Extend, Shift, ToPointsAtEnd)
-_BY_PAYLOAD: Final = (Distinct, Stitch)
+from streamdsl.rewrite.sessions import shows_the_same
 
 
 def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
@@ -65,23 +47,6 @@ def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
 
 
 def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
-    if reads_lifetime(condition) or (isinstance(node, Chop) and not shows_the_same(node, setting.mode)):
+    if node.filter_below is None or reads_lifetime(condition) or (node.opens_cells and not shows_the_same(node, setting.mode)):
         return None
-    if isinstance(node, Quantize) or keeps_every_row(node):
-        return Below({0: condition}, "the same rows")
-    if isinstance(node, _BY_PAYLOAD) and not cannot_fail(condition):
-        return None
-    return Below({0: condition}, "more rows") if isinstance(node, (*_MAY_DROP, *_BY_PAYLOAD)) else None
-
-
-def keeps_every_row(node: Node) -> bool:
-    """Say whether an operator gives every row a duration, from where it starts.
-
-    >>> from streamdsl.plan.node import Source
-    >>> [keeps_every_row(AlterLifetime(Source("trips"), None, Constant(duration))) for duration in (60, 0)]
-    [True, False]
-    """
-    if isinstance(node, AlterLifetime):
-        duration = node.duration
-        return node.start is None and isinstance(duration, Constant) and isinstance(duration.value, int) and duration.value > 0
-    return isinstance(node, Extend) and node.duration >= 0
+    return Below({0: condition}, node.filter_below)

@@ -8,9 +8,7 @@ from math import gcd
 from streamdsl.expr.declared import declared
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Make, Unary, reads
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
-from streamdsl.plan.properties import points_only
 from streamdsl.rewrite.conditions import made_of
-from streamdsl.rewrite.demand import PASSING
 from streamdsl.rewrite.panes import Panes
 from streamdsl.rewrite.rule import Setting
 from streamdsl.rewrite.tree import nodes, replaced
@@ -104,7 +102,7 @@ def _member(node: Node) -> _Member | None:
     window = node.body if isinstance(node, GroupApply) and _is_plain(node.key) else node
     if not isinstance(node, (GroupApply, WindowAggregate)) or not isinstance(window, WindowAggregate):
         return None
-    if not points_only(node.input) or (node is not window and not isinstance(window.input, Group)):
+    if node.input.fixed_duration != 1 or (node is not window and not isinstance(window.input, Group)):
         return None
     grid = window.windows
     if not isinstance(grid, Hopping) or grid.hop > grid.size or reads(window.projection) is None:
@@ -135,7 +133,7 @@ def _is_integer(expr: Expr, node: Node) -> bool:
 
 
 def _holds_integers(field: Field, node: Node) -> bool:
-    if isinstance(node, PASSING):
+    if node.passes_payload:
         return all(_holds_integers(field, below) for below in node.inputs)
     part = made_of(node.projection).get(field.name) if isinstance(node, Select) else field
     if isinstance(part, Field) and node.schema is not None and declared(node.schema.cls, field.name) is int:

@@ -11,7 +11,6 @@ from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
-from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
 from streamdsl.spark.buckets import Side, bucketed, joined
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql, to_test
@@ -104,7 +103,7 @@ def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
     ends = "le + 1L" if isinstance(node, ClipBy) else "re"
     meet = "lle < rle AND rle < lre" if isinstance(node, ClipBy) else "lle < rre AND rle < lre"
     keys = _all_keys(left, right)
-    measured = all(isinstance(below, ROW_BY_ROW) for side in (node.left, node.right) for below in side.walk())
+    measured = all(below.row_wise for side in (node.left, node.right) for below in side.walk())
     make = lambda: _matched(frames, left, right, keys, j, ends, meet, measured)  # noqa: E731
     return _residual(low, node, Pairs(left, right, make, keys), scope)
 

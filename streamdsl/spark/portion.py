@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamdsl.temporal import INFINITY, Lifetime
-from streamdsl.windows import Hopping, Windows
+from streamdsl.windows import Hopping, Some, Windows
 
 _WINDOWS: Final = 16
 
@@ -22,7 +22,7 @@ def portion_size(windows: Hopping) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion(Windows):
+class Portion(Some):
     """The windows of a grid from number `first` on, `count` of them.
 
     >>> Portion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])
@@ -33,6 +33,10 @@ class Portion(Windows):
     first: int
     count: int
 
+    @property
+    def all_windows(self) -> Windows:
+        return self.grid
+
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         """Return those of the windows that are not empty."""
         mine = range(self.first, self.first + self.count)
@@ -41,7 +45,3 @@ class Portion(Windows):
             numbers = self.grid.numbers(life)
             found.update(range(max(mine.start, numbers.start), min(mine.stop, numbers.stop)))
         return [window for k in sorted(found) if (window := self.grid.window(k)).re <= until]
-
-    def describe(self) -> str:
-        """Return what the grid says."""
-        return self.grid.describe()

@@ -10,7 +10,6 @@ from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Chop, Source, WindowAggregate, WindowApply, Windowed
-from streamdsl.plan.properties import points_only
 from streamdsl.spark import grid, stages
 from streamdsl.spark.aggregates import native_aggregates, record_type
 from streamdsl.spark.aggregation import Plan
@@ -93,7 +92,7 @@ def _in_portions(windows: Hopping, flow: Flow, until: int) -> Make:
 def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> Flow:
     """Return the flow of windows with the record of their aggregates; its frame has a column for each."""
     plan = Plan(
-        flow.key_columns, native_aggregates(node, scope.env(flow, low.label(node))), flow.points or points_only(node.input)
+        flow.key_columns, native_aggregates(node, scope.env(flow, low.label(node))), flow.points or node.input.fixed_duration == 1
     )
     if isinstance(node.windows, Count) and not plan.merges:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")

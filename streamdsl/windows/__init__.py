@@ -6,17 +6,19 @@ from streamdsl.windows.policies import Clip, Output, check_policies
 from streamdsl.windows.sequence import Sequenced
 from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
-from streamdsl.windows.spec import Windows
+from streamdsl.windows.spec import Ends, Some, Windows
 
 __all__ = [
     "Clip",
     "Count",
     "CountBy",
+    "Ends",
     "Hopping",
     "Output",
     "Sequenced",
     "Session",
     "Snapshot",
+    "Some",
     "Windows",
     "check_policies",
     "unending",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, add_time
-from streamdsl.windows.spec import Windows
+from streamdsl.windows.spec import Ends, Windows, first_with_open_end
 
 CountBy: TypeAlias = Literal["start", "end"]
 
@@ -36,6 +36,50 @@ class Count(Windows):
             raise QueryError(f"a count window counts at least one endpoint, not {self.n!r}", hint="count_window(3)")
         if self.by not in ("start", "end"):
             raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}', hint='count_window(3, by="end")')
+
+    @property
+    def fixed_size(self) -> int | None:
+        return None
+
+    @property
+    def are_apart(self) -> bool:
+        return False
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.ALWAYS
+
+    @property
+    def ends_count(self) -> bool:
+        return self.by == "end"
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return True
+
+    @property
+    def follows_ctis(self) -> bool:
+        return False
+
+    @property
+    def horizon(self) -> int:
+        return self.n
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """The (N-1)-th largest distinct start (end) before c, the smallest if there are fewer, c if none or N = 1.
+
+        A window that starts there still waits for its last point. Counted by start, if the module reads REs: also no later than
+        the first window with a member that may still change its end.
+        """
+        points = sorted({p for life in lives if (p := self.position(life)) is not None and p < c})
+        waiting = points[-(self.n - 1) :] if self.n > 1 else []
+        first_waiting = waiting[0] if waiting else c
+        if reads_re and self.by == "start":
+            return min(first_waiting, first_with_open_end(self, lives, c))
+        return first_waiting
+
+    def fewest(self) -> Count:
+        return Count(min(self.n, 2), self.by)
 
     def position(self, life: Lifetime) -> int | None:
         """Return the endpoint that counts; None for an event that has none (no finite end, or an empty lifetime).

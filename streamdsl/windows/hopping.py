@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME, format_time
-from streamdsl.windows.spec import Windows
+from streamdsl.windows.spec import Ends, Windows, open_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,42 @@ class Hopping(Windows):
                 f"a window's size and hop are positive durations, not {self.size} and {self.hop}", hint="hopping_window(10, 5)"
             )
         object.__setattr__(self, "offset", self.offset % self.hop)
+
+    @property
+    def fixed_size(self) -> int | None:
+        return self.size
+
+    @property
+    def are_apart(self) -> bool:
+        return self.size <= self.hop
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.ALWAYS
+
+    @property
+    def ends_count(self) -> bool:
+        return True
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return False
+
+    @property
+    def follows_ctis(self) -> bool:
+        return True
+
+    @property
+    def horizon(self) -> int:
+        return self.size + self.hop
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """The smallest W.LE over all windows of the grid, empty ones too, that are not closed; at most c."""
+        ending_later = self.start(self.first_ending_after(c))
+        return min(c, ending_later, *open_starts(self, lives, reads_re, c))
+
+    def fewest(self) -> Hopping:
+        return Hopping(self.hop, self.hop)
 
     @property
     def by_clock(self) -> bool:

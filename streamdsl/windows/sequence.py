@@ -16,7 +16,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order, plain
 from streamdsl.temporal.time import INFINITY
 from streamdsl.windows.policies import Output
-from streamdsl.windows.spec import R, Windows
+from streamdsl.windows.spec import Ends, R, Windows
 
 _CHOICES: Final = "linear, five_uplet, range_slide, rows_slide, last_n_every, landmark, fixed, for_loop, WindowSequence"
 
@@ -50,6 +50,41 @@ class Sequenced(Windows):
     def by_position(self) -> bool:
         """Whether the order of simultaneous rows can count."""
         return self.sequence.domain == "position"
+
+    @property
+    def fixed_size(self) -> int | None:
+        return None
+
+    @property
+    def are_apart(self) -> bool:
+        return True
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.NEVER if self.sequence.lasts else Ends.ALWAYS
+
+    @property
+    def ends_count(self) -> bool:
+        return False
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return True
+
+    @property
+    def follows_ctis(self) -> bool:
+        return False
+
+    @property
+    def horizon(self) -> int:
+        return 1 + abs(self.start or 0)
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """c: a window's result holds from when it is created, which no later row changes."""
+        return c
+
+    def fewest(self) -> Sequenced:
+        return self
 
     @property
     def by_clock(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, add_time
 from streamdsl.windows.hopping import unending
-from streamdsl.windows.spec import Windows
+from streamdsl.windows.spec import Ends, Windows, open_starts
 
 _ALL_TIME: Final = 2**64
 """A duration that no window exceeds."""
@@ -47,6 +47,50 @@ class Session(Windows):
                 f"a session's max_duration is a positive duration, not {self.max_duration}",
                 hint="leave it out, and a session is never cut",
             )
+
+    @property
+    def fixed_size(self) -> int | None:
+        return None
+
+    @property
+    def are_apart(self) -> bool:
+        return True
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.WITH_ROWS
+
+    @property
+    def ends_count(self) -> bool:
+        return True
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return False
+
+    @property
+    def follows_ctis(self) -> bool:
+        return False
+
+    @property
+    def horizon(self) -> int:
+        return self.gap + (self.max_duration or 0)
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """The smallest W.LE over all windows of the sessions, empty ones too, that are not closed; at most c.
+
+        A session that reaches beyond c keeps its start and may still get an event at c, so its window that contains c is open.
+        """
+        going_on = [session for session in self.sessions(lives) if session.le < c < session.re]
+        around_c = [self.window(session, self.number(session, c)).le for session in going_on]
+        return min([c, *around_c, *open_starts(self, lives, reads_re, c)])
+
+    def fewest(self) -> Session:
+        return self if self.max_duration is None else Session(min(self.gap, self.max_duration), self.max_duration)
+
+    def bounded(self) -> Iterator[tuple[str, Windows]]:
+        if self.max_duration is None:
+            yield "max_duration=...", Session(self.gap, self.gap)
 
     @property
     def longest(self) -> int:

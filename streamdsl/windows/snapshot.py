@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
-from streamdsl.windows.spec import Windows
+from streamdsl.windows.spec import Ends, Windows, first_with_open_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,47 @@ class Snapshot(Windows):
     >>> Snapshot().over([Lifetime(1, 8), Lifetime(4, 12)])
     [Lifetime(le=1, re=4), Lifetime(le=4, re=8), Lifetime(le=8, re=12)]
     """
+
+    @property
+    def fixed_size(self) -> int | None:
+        return None
+
+    @property
+    def are_apart(self) -> bool:
+        return True
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.WITH_ROWS
+
+    @property
+    def ends_count(self) -> bool:
+        return True
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return True
+
+    @property
+    def follows_ctis(self) -> bool:
+        return False
+
+    @property
+    def horizon(self) -> int:
+        return 1
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """c for a time-insensitive module, else the last endpoint before c, where a snapshot may still be cut.
+
+        If the module reads REs: also no later than the first snapshot with a member that may still change its end.
+        """
+        if not time_sensitive:
+            return c
+        last_endpoint = max((time for life in lives for time in life if time < c), default=c)
+        return min(last_endpoint, first_with_open_end(self, lives, c)) if reads_re else last_endpoint
+
+    def fewest(self) -> Snapshot:
+        return self
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         """Return the non-empty snapshots."""

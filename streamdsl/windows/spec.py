@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 from streamdsl.temporal.cht import Row
@@ -15,9 +16,21 @@ from streamdsl.windows.policies import Output
 R = TypeVar("R", bound=Row)
 
 
+class Ends(Enum):
+    """When the windows end that rows are in."""
+
+    ALWAYS = "each ends, whatever becomes of its rows"
+    WITH_ROWS = "a window with a row that never ends may have no end"
+    NEVER = "the last window has no end"
+
+
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """The base of all window kinds: frozen values, compared by their settings."""
+class Windows(ABC):
+    """The base of all window kinds: frozen values, compared by their settings.
+
+    What the plan, the checks and the optimizer need to know of a kind is said by its class, below: a kind that leaves a fact out
+    cannot be used. Laws hold each fact to the windows that there are (tests/laws/test_facts.py).
+    """
 
     @property
     def by_position(self) -> bool:
@@ -28,6 +41,56 @@ class Windows:
     def by_clock(self) -> bool:
         """Whether no row decides when windows are, and which rows a window has depends on each by itself."""
         return False
+
+    @property
+    @abstractmethod
+    def fixed_size(self) -> int | None:
+        """How long each window is, None if they may differ."""
+
+    @property
+    @abstractmethod
+    def are_apart(self) -> bool:
+        """Whether no two windows of the same rows overlap."""
+
+    @property
+    @abstractmethod
+    def ends(self) -> Ends:
+        """When windows end."""
+
+    @property
+    @abstractmethod
+    def ends_count(self) -> bool:
+        """Whether where a row ends decides in which windows it is."""
+
+    @property
+    @abstractmethod
+    def completed_by_rows(self) -> bool:
+        """Whether a window may be cut, or completed, by rows that begin after all of its own."""
+
+    @property
+    @abstractmethod
+    def follows_ctis(self) -> bool:
+        """Whether the CTI of the results depends on the input's CTI alone, and on no row, if no module sees ends."""
+
+    @abstractmethod
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """Return the time before which no result aligned to its window changes after `Cti(c)`: the kind's rule of liveliness.
+
+        `lives` are the lifetimes of the input's rows; `reads_re`: some module sees ends beyond its window.
+        """
+
+    @property
+    @abstractmethod
+    def horizon(self) -> int:
+        """A duration that is at least as long as each of its settings."""
+
+    @abstractmethod
+    def fewest(self) -> Windows:
+        """Return windows of this kind that the same things hold back, of which there are few."""
+
+    def bounded(self) -> Iterator[tuple[str, Windows]]:
+        """Yield settings by which windows that may go on for ever are cut, as one writes them, and the windows with them."""
+        yield from ()
 
     def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
         """Raise `QueryError` where an output policy, or time-sensitive modules (by name), mean nothing over these windows."""
@@ -52,3 +115,71 @@ class Windows:
     @abstractmethod
     def describe(self) -> str:
         """Return the kind and its settings as `explain()` shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Some(Windows):
+    """The base of kinds that are some windows of another kind, `all_windows`, whose facts they have."""
+
+    @property
+    @abstractmethod
+    def all_windows(self) -> Windows:
+        """The windows of which these are some."""
+
+    @property
+    def fixed_size(self) -> int | None:
+        return self.all_windows.fixed_size
+
+    @property
+    def are_apart(self) -> bool:
+        return self.all_windows.are_apart
+
+    @property
+    def ends(self) -> Ends:
+        return self.all_windows.ends
+
+    @property
+    def ends_count(self) -> bool:
+        return self.all_windows.ends_count
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return self.all_windows.completed_by_rows
+
+    @property
+    def follows_ctis(self) -> bool:
+        return self.all_windows.follows_ctis
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        return self.all_windows.settled(lives, c, time_sensitive, reads_re)
+
+    @property
+    def horizon(self) -> int:
+        return self.all_windows.horizon
+
+    def fewest(self) -> Windows:
+        return self.all_windows.fewest()
+
+    def describe(self) -> str:
+        return self.all_windows.describe()
+
+
+def closed(windows: Windows, window: Lifetime, lifetimes: Iterable[Lifetime], reads_re: bool, c: int) -> bool:
+    """Say whether nothing after Cti(c) changes a window's result: W.RE <= c and, if the module reads REs, every member's RE < c.
+
+    >>> from streamdsl.windows import Hopping
+    >>> closed(Hopping(10, 10), Lifetime(0, 10), [Lifetime(3, 17)], True, 17)
+    False
+    """
+    return window.re <= c and not (reads_re and any(life.re >= c for life in lifetimes if windows.belongs(life, window)))
+
+
+def open_starts(windows: Windows, lives: Sequence[Lifetime], reads_re: bool, c: int) -> list[int]:
+    """Return the LEs of the windows that end by `c` and are not closed."""
+    return [w.le for w in windows.over(lives, until=c) if not closed(windows, w, lives, reads_re, c)]
+
+
+def first_with_open_end(windows: Windows, lives: Sequence[Lifetime], c: int) -> int:
+    """Return the LE of the first window with a member whose end may still change, `c` if there is none."""
+    open_lives = [life for life in lives if life.re >= c]
+    return min((w.le for w in windows.over(lives) if any(windows.belongs(life, w) for life in open_lives)), default=c)

@@ -11,7 +11,7 @@ import pytest
 from streamdsl.denote import DENOTATIONS
 from streamdsl.engine.lower import OPERATORS
 from streamdsl.plan import node as algebra
-from streamdsl.plan.node import Group, GroupApply, Node, Source, TwoInputs, Windowed
+from streamdsl.plan.node import Group, GroupApply, Node, Source, Windowed
 from streamdsl.spark.lower import LOWERINGS, MODULES
 from streamdsl.spark.support import explain_spark
 from streamdsl.spark.windows import FRAMES
@@ -23,10 +23,9 @@ from tests.transcripts.test_transcripts import query
 from tests.transcripts.transcript import files, load
 
 FACADES = [Stream, WindowedStream, GroupedStream, GroupedWindowedStream]
-ABSTRACT = {Node, TwoInputs, Windowed}
 LEAVES = {Source, Group}
 NODES = sorted(
-    {cls for _, cls in inspect.getmembers(algebra, inspect.isclass) if issubclass(cls, Node)} - ABSTRACT,
+    {cls for _, cls in inspect.getmembers(algebra, inspect.isclass) if issubclass(cls, Node) and not inspect.isabstract(cls)},
     key=lambda cls: cls.__name__,
 )
 

@@ -25,7 +25,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Session, Snapshot, Windows
+from streamdsl.windows import Clip, Hopping, Session, Snapshot, Some, Windows
 from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
@@ -89,7 +89,7 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
-class Gated(Windows):
+class Gated(Some):
     """The windows of another kind that may show their result at a watermark: those that have begun, or by end, that are over.
 
     Only those that start before a time, `before`, count.
@@ -99,6 +99,10 @@ class Gated(Windows):
     watermark: int
     by_end: bool
     before: int = INFINITY
+
+    @property
+    def all_windows(self) -> Windows:
+        return self.inner
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         windows = self.inner.over(lifetimes, min(until, self._last_end()))
@@ -116,9 +120,6 @@ class Gated(Windows):
         open_now = set(self.over([Lifetime(row.le, row.re) for row in alive], until))
         divided = self.inner.divide(alive, min(until, self._last_end()))
         return [(window, members) for window, members in divided if window in open_now]
-
-    def describe(self) -> str:
-        return self.inner.describe()
 
 
 def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool, before: int = INFINITY) -> Node:

@@ -17,7 +17,6 @@ import pytest
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.operators.framed import FramedWindowOperator
-from streamdsl.plan.properties import one_at_a_time
 from tests.laws.compositions import STEPS, composition
 from tests.laws.modules import Ends, EndsInside, Since
 from tests.laws.scenarios import history
@@ -352,7 +351,7 @@ def test_a_cross_join_is_noted_where_more_than_one_row_may_be_met() -> None:
 
 def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
     queries = {step.name: step.apply(S).chop(4).where(lambda e: e.v > 0) for step in STEPS if step.inputs == 1}
-    apart = {name: query for name, query in queries.items() if one_at_a_time(query.plan())}
+    apart = {name: query for name, query in queries.items() if query.plan().one_at_a_time}
     assert {"tumbling", "hopping with gaps", "snapshot", "session", "point at end"} <= set(apart)
     for query, seed in product(apart.values(), range(10)):
         rows = denote(query.plan(), {"s": history(Random(seed), unending=False, max_size=12)}).rows

@@ -19,7 +19,7 @@ from streamdsl.denote import denote
 from streamdsl.emit import mode_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.nodes import Expr, Field, Whole, rebuilt
-from streamdsl.plan.node import AlterLifetime, ClipInterval, Extend, Node
+from streamdsl.plan.node import Node
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Event
 from streamdsl.testing import assert_cht_equal
@@ -458,8 +458,8 @@ def never(*arguments: Any) -> bool:
     return False
 
 
-def drops_or_not(node: Node) -> bool:
-    return isinstance(node, (AlterLifetime, ClipInterval, Extend))
+def as_if_none_were_dropped(node: Node) -> str:
+    return "the same rows"
 
 
 def as_it_is(condition: Expr, projection: Expr) -> Expr:
@@ -484,12 +484,15 @@ WRONG: dict[str, dict[str, Any]] = {
         f"{PUSH}.shows_the_same": lambda node, mode: mode in ("run", "final"),
     },
     "every source counts as ordered": {f"{SESSIONS}.cti_is_largest_start": lambda node: True},
-    "every event counts as a point": {f"{SESSIONS}.points_only": lambda node: True},
+    "every event counts as a point": {"streamdsl.plan.node.Source.fixed_duration": property(lambda node: 1)},
     "one field too few is kept": {f"{NARROW}.given": lambda use: frozenset()},
     "the order of members is changed": {"streamdsl.plan.node.Windowed.takes_any_order": property(always)},
     "a field of a projection is read as one of its input": {"streamdsl.rewrite.push_filter_below_select.before": as_it_is},
     "lifetimes are read before they are altered": {"streamdsl.rewrite.push_filter_below_lifetimes.reads_lifetime": never},
-    "rows that are dropped are forgotten": {"streamdsl.rewrite.push_filter_below_lifetimes.keeps_every_row": drops_or_not},
+    "rows that are dropped are forgotten": {
+        f"streamdsl.plan.node.{name}.filter_below": property(as_if_none_were_dropped)
+        for name in ("AlterLifetime", "ClipInterval", "Extend")
+    },
     "pieces may come at any time": {"streamdsl.rewrite.push_filter_below_lifetimes.shows_the_same": always},
     "the right side is filtered as the left": {"streamdsl.rewrite.push_filter_below_join._put": as_left},
     "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},
@@ -497,10 +500,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "a filter meets rows that the one before has kept from it": {"streamdsl.rewrite.fuse_filters.cannot_fail": always},
     "all values are equal": {"streamdsl.rewrite.share_equals.Sharing._of_value": lambda self, value: -1},
     "any start is as good as another": {"streamdsl.rewrite.share_transposed.synchronous": always},
-    "a key is not read": {"streamdsl.rewrite.demand._of_side": lambda node, side, wanted: frozenset("k")},
-    "a filter reads nothing": {"streamdsl.rewrite.demand.expressions": lambda node: ()},
+    "a key is not read": {"streamdsl.plan.node.TwoInputs.fields_needed": lambda node, position, wanted: frozenset("k")},
+    "a filter reads nothing": {"streamdsl.plan.node.Where.fields_needed": lambda node, position, wanted: wanted},
     "every module is clipped": {"streamdsl.rewrite.clip_right.may_clip_right": lambda node: node.sees_ends},
-    "events of any length are in one pane": {f"{PANES}.points_only": always},
+    "events of any length are in one pane": {"streamdsl.plan.node.Source.fixed_duration": property(lambda node: 1)},
     "windows are made of parts of panes": {f"{PANES}._is_made_of": always},
     "panes are counted": {"streamdsl.rewrite.panes._ROLLED_UP": {Count: Count, Sum: Sum, Min: Min, Max: Max}},
     "a filter is lost": {"streamdsl.rewrite.optimizer.PHASES": ((lossy,),)},

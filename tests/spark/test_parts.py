@@ -22,6 +22,7 @@ from streamdsl.expr.nodes import Field, Opaque, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
+from streamdsl.plan.nodes.lifetimes import LifetimeChange
 from streamdsl.spark import explain_spark
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
@@ -49,7 +50,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.builtin import Count
 from streamdsl.windows import Count as CountWindows
-from streamdsl.windows import Windows
+from streamdsl.windows import Snapshot, Some, Windows
 from tests.spark.helpers import explained, stream
 
 
@@ -292,8 +293,12 @@ def test_explain_knows_declared_types() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Weekly(Windows):
+class Weekly(Some):
     """Windows of a kind that the Spark engine has never heard of."""
+
+    @property
+    def all_windows(self) -> Windows:
+        return Snapshot()
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = sd.INFINITY) -> list[Lifetime]:
         return []
@@ -307,10 +312,11 @@ class Learning(AnyUDA[Any, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Delay(Node):
+class Delay(LifetimeChange):
     """An operator without a lowering."""
 
-    input: Node
+    def describe(self) -> str:
+        return ""
 
 
 SOURCE = sd.source("s").plan()

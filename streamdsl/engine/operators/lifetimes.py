@@ -12,10 +12,10 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import UNKNOWN, Frontier, before, moved, of_same_ends
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.span import reads_re, where_present
+from streamdsl.engine.operators.span import where_present
 from streamdsl.errors import TimeOverflow, UnitError
 from streamdsl.expr import Inputs
-from streamdsl.expr.nodes import Constant, Expr
+from streamdsl.expr.nodes import Constant, Expr, reads_re
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.plan.node import AlterLifetime, ClipDuration, ClipInterval, Extend, Quantize, Shift, ToPointsAtEnd
 from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Unit, add_time, add_times, plain, to_duration, to_ticks

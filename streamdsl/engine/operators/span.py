@@ -14,7 +14,7 @@ from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Expr, Life, Opaque
+from streamdsl.expr.nodes import Expr, reads_re
 from streamdsl.expr.scalars import Keep, Project
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Table, flatnonzero, payload_table
@@ -131,11 +131,6 @@ class SelectManyOperator(Operator):
                 raise
             except Exception as error:
                 raise self.user_error(RowError(row, error), batch.ids) from error
-
-
-def reads_re(expr: Expr) -> bool:
-    """Say whether an expression may read the row's RE."""
-    return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
 def where_present(evaluate: Callable[[Expr, Inputs, Batch], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:

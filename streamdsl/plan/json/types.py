@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from inspect import isabstract
 from typing import Any, Final
 
 from streamdsl import windows
@@ -26,10 +27,10 @@ from streamdsl.windows import Clip, Output, Windows
 
 
 def _of(module: Any, base: type) -> list[type]:
-    return [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, base) and each is not base]
+    found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, base)]
+    return [each for each in found if each is not base and not isabstract(each)]
 
 
-_ABSTRACT: Final = {algebra.TwoInputs, algebra.Windowed, Opaque}
 TYPES: Final[dict[str, type]] = {
     each.__name__: each
     for each in (
@@ -39,7 +40,7 @@ TYPES: Final[dict[str, type]] = {
         *(Linear, LastN, Sliding),
         *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress),
     )
-    if each not in _ABSTRACT
+    if each is not Opaque
 }
 """The types of a plan's values, by their names."""
 ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}

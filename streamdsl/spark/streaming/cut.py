@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from streamdsl.expr.nodes import Expr, Field, Life, Make, Opaque, Whole
+from streamdsl.expr.nodes import Expr, Field, Make, Opaque, Whole, reads_lifetime
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import (
-    Distinct,
-    GroupApply,
-    Match,
-    Node,
-    Select,
-    SelectMany,
-    Source,
-    Stitch,
-    ToEdges,
-    TwoInputs,
-    Where,
-)
-from streamdsl.plan.properties import ROW_BY_ROW, expressions, reads_re
+from streamdsl.plan.node import Node, Select, Source, Where
+from streamdsl.plan.properties import expressions, reads_re
 from streamdsl.spark.streaming.placing import ById, ByKey, Placing, Together
-
-_PAYLOADS: Final = (Select, SelectMany)
-"""Operators that give rows other payloads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +116,7 @@ class _Region:
         return self._made[id(node)]
 
     def _over(self, node: Node) -> Node:
-        if isinstance(node, ROW_BY_ROW):
+        if node.row_wise:
             return node.map_inputs(self._joined)
         placings = iter(_inputs(node))
         return node.map_inputs(lambda below: self._routed(below, next(placings)))
@@ -183,12 +168,12 @@ def _over(node: Node, above: tuple[Node, ...]) -> Node:
 
 def _is_free(node: Node) -> bool:
     """Say whether all rows below pass alone, from the sources on."""
-    return all(isinstance(below, ROW_BY_ROW) for below in node.walk())
+    return all(below.row_wise for below in node.walk())
 
 
 def _is_in_one(node: Node) -> bool:
     """Say whether the stage that has a node's rows has them all in one shard."""
-    if isinstance(node, ROW_BY_ROW):
+    if node.row_wise:
         rest = [below for below in node.inputs if not _is_free(below)]
         return bool(rest) and all(map(_is_in_one, rest))
     return _is_alone(node)
@@ -200,7 +185,7 @@ def _sinks(node: Node, above: tuple[Node, ...] = ()) -> bool:
         return True
     if _passes_before(node):
         return _sinks(node.inputs[0], (node, *above))
-    keeps = not isinstance(node, _PAYLOADS) and all(_commute(node, each) for each in above)
+    keeps = node.passes_payload and all(_commute(node, each) for each in above)
     return keeps and all(_sinks(below, above) for below in node.inputs)
 
 
@@ -211,7 +196,7 @@ def _passes_before(node: Node) -> bool:
 
 def _commute(lifetimes: Node, payloads: Node) -> bool:
     """Say whether a filter or a projection may come before what is below it: neither sees what the other changes."""
-    if isinstance(lifetimes, _PAYLOADS) or any(_reads_life(part) for part in _parts_of(payloads)):
+    if not lifetimes.passes_payload or any(map(reads_lifetime, expressions(payloads))):
         return False
     return isinstance(payloads, Where) or not any(isinstance(part, (Field, Whole, Opaque)) for part in _parts_of(lifetimes))
 
@@ -220,22 +205,9 @@ def _parts_of(node: Node) -> Iterator[Expr]:
     return (part for expr in expressions(node) for part in expr.walk())
 
 
-def _reads_life(part: Expr) -> bool:
-    return isinstance(part, Life) or (isinstance(part, Opaque) and part.life)
-
-
 def _inputs(node: Node) -> list[Placing]:
     """Return which rows an operator has to have together, for each of its inputs."""
-    if isinstance(node, GroupApply):
-        keys: list[Expr | None] = [node.key]
-    elif isinstance(node, TwoInputs):
-        keys = [node.matching.left_key, node.matching.right_key]
-    elif isinstance(node, (ToEdges, Match)):
-        keys = [node.key]
-    elif isinstance(node, (Distinct, Stitch)):
-        keys = [Whole()]
-    else:
-        keys = [None] * len(node.inputs)
+    keys = node.partition_by
     if any(key is None for key in keys):
         return [Together() for _ in keys]
     return [ByKey(key.values if isinstance(key, Make) else (key,)) for key in keys if key is not None]
@@ -243,4 +215,4 @@ def _inputs(node: Node) -> list[Placing]:
 
 def _is_alone(node: Node) -> bool:
     """Say whether an operator has to have all rows together."""
-    return not isinstance(node, ROW_BY_ROW) and isinstance(_inputs(node)[0], Together)
+    return not node.row_wise and isinstance(_inputs(node)[0], Together)

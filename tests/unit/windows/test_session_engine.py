@@ -12,7 +12,6 @@ from streamdsl.engine.general.session import SessionWindows
 from streamdsl.engine.operator import Gate
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
 from streamdsl.windows import Output, Session
-from streamdsl.windows.liveliness import session_cti
 
 FAR = 300
 SPECS = [Session(1), Session(4), Session(25), Session(1, 3), Session(4, 9), Session(30, 7)]
@@ -70,7 +69,7 @@ class Actor:
         self.cti = max(self.cti, self.now - self.rng.choice([0, 3, 10, 40]))
         self.raise_to(self.cti)
         self.group.forget(self.cti)
-        start = session_cti(self.spec, self.setting.sees_ends, self.alive, self.cti)
+        start = self.spec.settled(self.alive, self.cti, self.setting.sees_ends, self.setting.sees_ends)
         assert all(row.re > start or row.re >= self.cti for row in self.group.events), "an event of closed windows alone is kept"
 
     def check(self) -> None:
@@ -87,7 +86,9 @@ class Actor:
         assert set(group.hidden) == {w.le for w in expected if not self.setting.gate.is_open(*w, self.watermark)}
         self.check_events()
         self.check_alarm()
-        assert group.output_cti(self.cti) == session_cti(self.spec, self.setting.sees_ends, self.alive, self.cti)
+        assert group.output_cti(self.cti) == self.spec.settled(
+            self.alive, self.cti, self.setting.sees_ends, self.setting.sees_ends
+        )
 
     @property
     def alive(self) -> list[Lifetime]:

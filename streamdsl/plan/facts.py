@@ -1,0 +1,75 @@
+"""What the facts about operators are made of: what an operator keeps, which fields it reads, and which of its rows never end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from streamdsl.expr.nodes import Expr, Field, Opaque, Whole
+
+if TYPE_CHECKING:
+    from streamdsl.plan.base import Node
+
+Fields: TypeAlias = frozenset[str] | None
+"""Names of fields of a payload; None: the payload as a whole."""
+NO_FIELDS: Final[frozenset[str]] = frozenset()
+FilterBelow: TypeAlias = Literal["the same rows", "more rows"]
+"""On which rows a filter of an operator's output is evaluated below it: those of the output, or also some that it drops."""
+
+
+class Keeps(Enum):
+    """What an operator keeps in its state of the rows that it reads."""
+
+    NOTHING = "nothing"
+    FIRST_START = "the first LE"
+    ROWS = "each row, with its payload, as long as the row lives"
+    LAST_ROWS = "the last row of each key, with its payload"
+    MEMBERS = "what the modules of its windows are given, as long as a window may change"
+    MATCHES = "the events of matches that have begun"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Rows without end: `origin` makes them. Of a source the data decide whether there are any."""
+
+    origin: Node
+    depends_on_data: bool = False
+
+
+def surely(rows: Sequence[Open | None]) -> Open | None:
+    """Return the open rows of inputs whose rows all go on, those first that are sure to be there."""
+    return _first(rows, of_data=False)
+
+
+def perhaps(rows: Sequence[Open | None]) -> Open | None:
+    """Return the open rows of inputs whose rows end with each other: None if one of them has none."""
+    return None if None in rows else _first(rows, of_data=True)
+
+
+def _first(rows: Sequence[Open | None], of_data: bool) -> Open | None:
+    found = [each for each in rows if each is not None]
+    return min(found, key=lambda each: each.depends_on_data != of_data, default=None)
+
+
+def fields_read(expressions: Iterable[Expr], side: int = 0) -> Fields:
+    """Return the fields of one input that expressions read.
+
+    >>> fields_read([Field("fare")]), fields_read([Whole()])
+    (frozenset({'fare'}), None)
+    """
+    parts = [part for expr in expressions for part in expr.walk()]
+    if any(isinstance(part, Opaque) or (isinstance(part, Whole) and part.side == side) for part in parts):
+        return None
+    return frozenset(part.name for part in parts if isinstance(part, Field) and part.side == side)
+
+
+def all_of(*fields: Fields) -> Fields:
+    """Return the fields of all of these, None if one of them is a whole payload.
+
+    >>> all_of(frozenset({"fare"}), NO_FIELDS), all_of(None, NO_FIELDS)
+    (frozenset({'fare'}), None)
+    """
+    known = [each for each in fields if each is not None]
+    return NO_FIELDS.union(*known) if len(known) == len(fields) else None

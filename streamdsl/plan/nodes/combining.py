@@ -1,0 +1,259 @@
+"""Operators over several inputs: unions and joins."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from streamdsl.expr import describe
+from streamdsl.expr.nodes import Expr
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.asof import Nearness
+from streamdsl.plan.base import Node
+from streamdsl.plan.facts import NO_FIELDS, Fields, FilterBelow, Keeps, Open, all_of, fields_read, perhaps, surely
+from streamdsl.plan.nodes.rows import RowWise, projected
+from streamdsl.temporal import INFINITY, common_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Union(RowWise):
+    """All rows of all inputs, as a bag; the CTI is the smallest of the inputs'."""
+
+    passes_payload = True
+
+    parts: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        common_unit(*(node.unit for node in self.parts))
+
+    @property
+    def schema(self) -> Schema | None:
+        schemas = {node.schema for node in _makers(self)}
+        return schemas.pop() if len(schemas) == 1 else None
+
+    def describe(self) -> str:
+        return ""
+
+    @property
+    def fixed_duration(self) -> int | None:
+        durations = {part.fixed_duration for part in self.parts}
+        return durations.pop() if len(durations) == 1 else None
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return False
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        """A filter goes below by a rule of its own, to all inputs at once."""
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        """The CTI is that of the input which is behind."""
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return wanted
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return surely(inputs)
+
+
+def _makers(union: Union) -> Iterator[Node]:
+    """Yield the nodes that have made the payloads of a union, each once, though many paths may lead to it."""
+    seen: set[int] = set()
+    waiting: list[Node] = [union]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Union):
+            waiting += node.parts
+        elif type(node).schema is Node.schema:
+            waiting.append(node.inputs[0])
+        else:
+            yield node
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows of two inputs match: equal keys (if any), and a residual predicate (if any)."""
+
+    left_key: Expr | None = None
+    right_key: Expr | None = None
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TwoInputs(Node):
+    """What operators over two inputs share.
+
+    What is so unless a class says otherwise: left rows come through, for a part of their time, and the right ones decide.
+    """
+
+    row_wise = False
+    passes_payload = False
+    opens_cells = False
+
+    left: Node
+    right: Node
+    matching: Matching
+
+    def __post_init__(self) -> None:
+        common_unit(self.left.unit, self.right.unit)
+
+    @property
+    def follows_ctis(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        left, right, where = self.matching.left_key, self.matching.right_key, self.matching.where
+        parts = []
+        if left is not None and right is not None:
+            parts.append(f"on {describe(left)} == {describe(right)}")
+        if where is not None:
+            parts.append(f"where {describe(where)}")
+        return ", ".join(parts + self.describe_more())
+
+    def describe_more(self) -> list[str]:
+        """Return what the operator does besides matching."""
+        return []
+
+    @property
+    def keeps(self) -> Keeps:
+        return Keeps.ROWS
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return self.matching.left_key, self.matching.right_key
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return None
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return False
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        """A filter goes below by a rule of its own, to the side that it reads."""
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        key = self.matching.right_key if position else self.matching.left_key
+        where = self.matching.where
+        return all_of(
+            NO_FIELDS if key is None else fields_read([key]),
+            NO_FIELDS if where is None else fields_read([where], position),
+            self.fields_put_out(position, wanted),
+        )
+
+    @abstractmethod
+    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
+        """Return the fields of an input that the output is made of, if `wanted` are of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftRows(TwoInputs):
+    """The base of operators whose payloads are those of left rows."""
+
+    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
+        return wanted if position == 0 else NO_FIELDS
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return inputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(LeftRows):
+    """Each left row for the time that no matching right row lives, as maximal pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin(LeftRows):
+    """Each left row for the time that some matching right row lives, as maximal pieces."""
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        """A piece ends with the first of its two rows."""
+        return perhaps(inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipBy(LeftRows):
+    """Each left row, ended at the first matching right LE strictly after its own LE."""
+
+    @property
+    def kept_inputs(self) -> tuple[Node, ...]:
+        """Right rows count as points."""
+        return (self.left,)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(TwoInputs):
+    """Every matching pair, for the time that both live; the payload is the pair, or what `projection` makes of it."""
+
+    projection: Expr | None = None
+
+    @property
+    def schema(self) -> Schema | None:
+        if self.projection is None:
+            return Schema.tuple(2)
+        return projected(self.projection, self.left, self.right)
+
+    def describe(self) -> str:
+        matching = TwoInputs.describe(self)
+        return ", ".join(filter(None, ["cross join" if self.matching == Matching() else "", matching]))
+
+    def describe_more(self) -> list[str]:
+        return [] if self.projection is None else [f"select {describe(self.projection)}"]
+
+    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
+        return None if self.projection is None else fields_read([self.projection], position)
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        """A pair ends with the first of its two rows."""
+        return perhaps(inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class AsofJoin(TwoInputs):
+    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own; `outer`: or with None."""
+
+    projection: Expr | None = None
+    near: Nearness = field(default_factory=Nearness)
+    outer: bool = False
+
+    @property
+    def schema(self) -> Schema | None:
+        if self.projection is None:
+            return Schema.tuple(2)
+        return projected(self.projection, self.left, self.right)
+
+    @property
+    def follows_ctis(self) -> bool:
+        """A left row that looks forward waits for its right row."""
+        return False
+
+    def describe_more(self) -> list[str]:
+        within = "" if self.near.tolerance == INFINITY else f" within {self.near.tolerance}"
+        near = f"{self.near.direction}{within}" + (" or alone" if self.outer else "")
+        return [near] if self.projection is None else [f"select {describe(self.projection)}", near]
+
+    @property
+    def kept_inputs(self) -> tuple[Node, ...]:
+        """Right rows count as points."""
+        return (self.left,)
+
+    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
+        return None if self.projection is None else fields_read([self.projection], position)
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return inputs[0]

@@ -1,0 +1,150 @@
+"""Operators that rows pass one by one, with their lifetimes: filters and projections; and what all row-wise operators share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamdsl.expr import describe
+from streamdsl.expr.nodes import Expr, Whole, reads_lifetime, schema_of
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.base import Node
+from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
+
+
+@dataclass(frozen=True, slots=True)
+class RowWise(Node):
+    """The base of operators that each row passes by itself: they keep nothing, and need no rows together."""
+
+    row_wise = True
+    opens_cells = False
+
+    @property
+    def follows_ctis(self) -> bool:
+        return True
+
+    @property
+    def keeps(self) -> Keeps:
+        return Keeps.NOTHING
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerRow(RowWise):
+    """The base of operators that make of each row one or more, or none, with its lifetime."""
+
+    input: Node
+
+    @property
+    @abstractmethod
+    def function(self) -> Expr:
+        """What is evaluated for each row."""
+
+    def describe(self) -> str:
+        return describe(self.function)
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        """A filter or a projection that reads lifetimes does not let CTIs pass as rows do."""
+        return not reads_lifetime(self.function)
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        """A filter is taken to say nothing about ends."""
+        return inputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Where(PerRow):
+    """The rows for which `bool(predicate)` is true; lifetimes and CTIs stay."""
+
+    passes_payload = True
+
+    predicate: Expr
+
+    @property
+    def function(self) -> Expr:
+        return self.predicate
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.input.one_at_a_time
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return all_of(wanted, fields_read([self.predicate]))
+
+
+@dataclass(frozen=True, slots=True)
+class Select(PerRow):
+    """Each row's payload replaced by the projection; lifetimes and CTIs stay."""
+
+    passes_payload = False
+
+    projection: Expr
+
+    @property
+    def schema(self) -> Schema | None:
+        return projected(self.projection, self.input)
+
+    @property
+    def function(self) -> Expr:
+        return self.projection
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.input.one_at_a_time
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return fields_read([self.projection])
+
+
+@dataclass(frozen=True, slots=True)
+class SelectMany(PerRow):
+    """For each row one row per item of the expression's iterable; lifetimes and CTIs stay."""
+
+    passes_payload = False
+
+    items: Expr
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
+
+    @property
+    def function(self) -> Expr:
+        return self.items
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return False
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return None
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return fields_read([self.items])
+
+
+def projected(projection: Expr, *inputs: Node) -> Schema | None:
+    """Return the schema of what a projection makes; only of whole payloads it is an input's, which is long to ask for."""
+    return schema_of(projection, tuple(node.schema if isinstance(projection, Whole) else None for node in inputs))

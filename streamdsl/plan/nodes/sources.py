@@ -1,0 +1,151 @@
+"""Where rows come from: sources, the rows of one group, and the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from streamdsl.expr.answers import check_function
+from streamdsl.expr.nodes import Expr
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.base import Node
+from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
+from streamdsl.temporal import INFINITY, OnViolation, Unit, format_time
+from streamdsl.temporal.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Origin(Node):
+    """The base of operators that make rows, or are handed them, with payloads and lifetimes of which nothing is known."""
+
+    passes_payload = False
+    opens_cells = False
+
+    @property
+    def keeps(self) -> Keeps:
+        return Keeps.NOTHING
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return tuple(None for _ in self.inputs)
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return None
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return False
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Origin):
+    """A stream that comes from outside, bound by its name; the rows of a `table` are there before all others."""
+
+    row_wise = True
+
+    source: str
+    payload: Schema | None = None
+    time_unit: Unit | None = None
+    progress: Progress | None = None
+    on_violation: OnViolation = "error"
+    table: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.progress is not None and self.progress.clock is not None:
+            check_function(self.progress.clock, "the time", instead="return the nanoseconds since 1970")
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.payload
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.time_unit
+
+    @property
+    def follows_ctis(self) -> bool:
+        """A progress policy makes CTIs of rows."""
+        return False
+
+    def describe(self) -> str:
+        return ""
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return Open(self, depends_on_data=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Origin):
+    """Inside a `GroupApply`: the rows of one group. `level` tells nested groups apart, 0 is the outermost."""
+
+    row_wise = False
+
+    payload: Schema | None
+    time_unit: Unit | None
+    level: int = 0
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.payload
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.time_unit
+
+    @property
+    def follows_ctis(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        return ""
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        """The rows are those that go into the groups."""
+        return inputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar(Origin):
+    """One row, with the payload None, from `start` (None: the first LE of the input's rows) until `end`."""
+
+    row_wise = False
+
+    input: Node
+    start: int | None
+    end: int
+
+    @property
+    def schema(self) -> Schema | None:
+        return Schema.scalar()
+
+    @property
+    def follows_ctis(self) -> bool:
+        """The first row may be the one that starts it."""
+        return False
+
+    def describe(self) -> str:
+        start = "the first LE" if self.start is None else format_time(self.start)
+        return f"from {start} to {format_time(self.end)}"
+
+    @property
+    def keeps(self) -> Keeps:
+        return Keeps.FIRST_START
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return True
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        return Open(self) if self.end == INFINITY else None

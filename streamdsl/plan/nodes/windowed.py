@@ -1,0 +1,242 @@
+"""Operators over windows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.errors import QueryError
+from streamdsl.expr import describe
+from streamdsl.expr.nodes import Expr, Life, Whole, schema_of
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.base import Node
+from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, fields_read
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import UDM, AnyUDO
+from streamdsl.udm.incremental import describe_state
+from streamdsl.udm.methods import check_methods
+from streamdsl.windows import Clip, Ends, Output, Windows, check_policies
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed(Node):
+    """What operators over windows share; much of it is said by the windows."""
+
+    row_wise = False
+    passes_payload = False
+    opens_cells = True
+
+    input: Node
+    windows: Windows
+    clip: Clip
+    output: Output
+
+    def __post_init__(self) -> None:
+        check_policies(self.clip, self.output)
+        for module in self.modules:
+            check_methods(type(module))
+        self.windows.check_use(self.output, [module.label for module in self.modules if module.time_sensitive])
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        """The modules that are invoked for each window."""
+        return ()
+
+    @property
+    @abstractmethod
+    def time_sensitive(self) -> bool:
+        """Whether a module reads lifetimes."""
+
+    @property
+    @abstractmethod
+    def sees_ends(self) -> bool:
+        """Whether a module sees where a member ends outside of the window."""
+
+    @abstractmethod
+    def describe_results(self) -> list[str]:
+        """Return what becomes of each window."""
+
+    @abstractmethod
+    def given(self) -> tuple[BoundAgg, ...]:
+        """Return what the modules are given of a row, and of which rows."""
+
+    def describe(self) -> str:
+        parts = [self.windows.describe()]
+        if self.clip is not Clip.NONE:
+            parts.append(f"clip {self.clip.value}")
+        if self.output is not Output.ALIGN:
+            parts.append(f"output {self.output.value}")
+        return ", ".join(parts + self.describe_results())
+
+    @property
+    def keeps(self) -> Keeps:
+        return Keeps.MEMBERS
+
+    @property
+    def follows_ctis(self) -> bool:
+        return self.windows.follows_ctis and not self.sees_ends
+
+    @property
+    def partition_by(self) -> tuple[Expr | None, ...]:
+        return (None,)
+
+    @property
+    def fixed_duration(self) -> int | None:
+        if self.output is Output.POINT_AT_END:
+            return 1
+        return self.windows.fixed_size if self.output is Output.ALIGN else None
+
+    @property
+    def filter_below(self) -> FilterBelow | None:
+        """A filter goes below by rules of its own: where a module promises that it may, and below groups."""
+        return None
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return False
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        """A module that is given whole payloads may expect their class, and an order of members is one of whole payloads."""
+        if not self.takes_any_order:
+            return None
+        given = [expr for each in self.given() for expr in (each.given, each.where) if expr is not None]
+        return fields_read(given)
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        if self.output is Output.POINT_AT_END:
+            return None
+        if self.output in (Output.UNCHANGED, Output.TIME_BOUND) or self.windows.ends is Ends.WITH_ROWS:
+            return inputs[0]
+        return Open(self) if self.windows.ends is Ends.NEVER else None
+
+    @property
+    def takes_any_order(self) -> bool:
+        """Whether it makes no difference in which order simultaneous rows are: to the windows, and to each module."""
+        return not self.windows.by_position and all(module.order_insensitive for module in self.modules)
+
+
+def _refuse_lifetimes(aggregates: Iterable[BoundAgg]) -> None:
+    """Refuse modules that are given a row's lifetime in a field, which may still change."""
+    given = [expr for agg in aggregates for expr in (agg.argument, agg.where) if expr is not None]
+    if any(isinstance(part, Life) for expr in given for part in expr.walk()):
+        raise QueryError(
+            "what a module is given of a row reads the row's lifetime, which may still change",
+            hint="a time-sensitive module is given the lifetimes of its members",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate(Windowed):
+    """One row per non-empty window: `projection` of the aggregates, which it reads as the fields `a0`, `a1`, ..."""
+
+    aggregates: tuple[BoundAgg, ...]
+    projection: Expr
+
+    def __post_init__(self) -> None:
+        Windowed.__post_init__(self)
+        _refuse_lifetimes(self.aggregates)
+        if self.output.keeps_stamps:
+            raise QueryError(
+                f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
+                hint="aggregates take Output.ALIGN or Output.POINT_AT_END",
+            )
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        return tuple(agg.function for agg in self.aggregates)
+
+    def given(self) -> tuple[BoundAgg, ...]:
+        return self.aggregates
+
+    def describe_results(self) -> list[str]:
+        described = [_describe_aggregate(f"a{i}", agg) for i, agg in enumerate(self.aggregates)]
+        return [*described, f"-> {describe(self.projection)}"]
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Of windows that are apart, or whose results are points, there is one result for each."""
+        return self.windows.are_apart or (self.windows.fixed_size is not None and self.output is Output.POINT_AT_END)
+
+    @property
+    def time_sensitive(self) -> bool:
+        return any(agg.function.time_sensitive for agg in self.aggregates)
+
+    @property
+    def sees_ends(self) -> bool:
+        sensitive = [agg.function for agg in self.aggregates if agg.function.time_sensitive]
+        return not self.clip.right and not all(getattr(function, "always_clipped", False) for function in sensitive)
+
+    @property
+    def schema(self) -> Schema | None:
+        return schema_of(self.projection, (None,))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowApply(Windowed):
+    """Zero or more rows per non-empty window: what the operator `module` makes of its members' `argument`."""
+
+    module: AnyUDO[Any, Any]
+    argument: Expr | None = None
+
+    def __post_init__(self) -> None:
+        Windowed.__post_init__(self)
+        _refuse_lifetimes(self.aggregates)
+        if self.output.keeps_stamps and not self.module.time_sensitive:
+            raise QueryError(
+                f"{self.module.label} is time-insensitive and stamps nothing, so output={self.output} means nothing for it",
+                hint="time-insensitive modules take Output.ALIGN or Output.POINT_AT_END",
+            )
+        if self.output is Output.TIME_BOUND and not self.module.time_bound:
+            raise QueryError(
+                f"{self.module.label} does not claim time_bound = True, which Output.TIME_BOUND asks for",
+                hint="set time_bound = True on the class if a change at time s changes no output before s",
+            )
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        return (self.module,)
+
+    @property
+    def aggregates(self) -> tuple[BoundAgg, ...]:
+        """What is computed for each window: one aggregate, whose values are the lists of the results."""
+        return (BoundAgg(self.module, self.argument),)  # type: ignore[arg-type]
+
+    @property
+    def projection(self) -> Expr:
+        """What becomes of that."""
+        return Whole()
+
+    def given(self) -> tuple[BoundAgg, ...]:
+        return self.aggregates
+
+    def describe_results(self) -> list[str]:
+        argument = describe(self.argument) if self.argument is not None else ""
+        parts = [f"{self.module.label}({argument}){describe_state(self.module)}"]
+        if self.time_sensitive and not self.output.keeps_stamps:
+            parts.append("the module's own timestamps are replaced")
+        return parts
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """A module may give several rows for a window."""
+        return False
+
+    @property
+    def time_sensitive(self) -> bool:
+        return self.module.time_sensitive
+
+    @property
+    def sees_ends(self) -> bool:
+        return self.module.time_sensitive and not self.clip.right
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
+
+
+def _describe_aggregate(name: str, agg: BoundAgg) -> str:
+    argument = describe(agg.argument) if agg.argument is not None else ""
+    where = f" where {describe(agg.where)}" if agg.where is not None else ""
+    return f"{name} = {agg.function.label}({argument}){where}{describe_state(agg.function)}"
