@@ -1,0 +1,130 @@
+"""Changes at the very CTI, and keys that come and go: state that is freed a tick early, or never, shows here.
+
+Rows and boundaries are drawn by hypothesis itself, so that what fails is shown with the fewest rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.temporal import CHT
+from tests.laws.compositions import STEPS, Step
+from tests.laws.profiles import examples
+
+LIGHT = settings(examples(24), phases=[Phase.explicit, Phase.generate, Phase.shrink])
+SOURCES = ("s", "t")
+
+
+class Row(NamedTuple):
+    """A row, and what becomes of its end at the CTI: `later` ticks after the CTI, None: it stays."""
+
+    le: int
+    length: int
+    key: str
+    value: int
+    later: int | None
+
+
+LATER = st.sampled_from([None, None, 0, 1, 3])
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 9),
+        st.integers(1, 6),
+        st.sampled_from("ab"),
+        st.integers(-1, 2),
+        st.sampled_from([None, None, 0, 1, 3]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+NEW = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("ab"), st.integers(-1, 2)), max_size=2)
+
+
+def queries() -> dict[str, sd.Stream[Any]]:
+    s, t = map(sd.source, SOURCES)
+    ending = [step for step in STEPS if not step.unbounds or step.name.startswith("to_edges")]
+    return {step.name: step.apply(*(s, t)[: step.inputs]) for step in ending}
+
+
+QUERIES = queries()
+
+
+def payload(key: str, value: int) -> sd.Record:
+    return sd.Record(k=key, v=value)
+
+
+def events(rows: Sequence[Row], new: Sequence[Any], cti: int) -> Iterator[list[sd.Event[Any]]]:
+    """Yield the rows that begin before the CTI, the CTI, and the tightest changes that it allows."""
+    known = [(f"r{number}", row) for number, row in enumerate(rows) if row.le < cti]
+    yield [sd.Insert(id, row.le, row.le + row.length, payload(row.key, row.value)) for id, row in known]
+    yield [sd.Cti(cti)]
+    moved = [(id, row, cti + row.later) for id, row in known if row.later is not None and row.le + row.length >= cti]
+    yield [sd.Retract(id, row.le, row.le + row.length, re) for id, row, re in moved if re != row.le + row.length]
+    yield [sd.Insert(f"n{number}", cti + le, cti + le + length, payload(*rest)) for number, (le, length, *rest) in enumerate(new)]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@LIGHT
+@given(st.data(), st.sampled_from(["speculative", "watermark", "final"]))
+def test_a_change_at_the_cti_finds_all_that_it_changes(name: str, data: st.DataObject, emit: Any) -> None:
+    query = QUERIES[name]
+    used = [source for source in SOURCES if source in query.open().sources]
+    given_rows = {source: (data.draw(ROWS), data.draw(NEW)) for source in used}
+    bounds = sorted({at for rows, _ in given_rows.values() for row in rows for at in (row.le, row.le + row.length)})
+    cti = data.draw(st.sampled_from(bounds)) + data.draw(st.integers(-1, 1))
+    session = query.open(emit=emit)
+    sent: list[Any] = []
+    pieces = {source: list(events(*given_rows[source], cti)) for source in used}
+    for step in range(4):
+        for source in used:
+            sent += session.push(pieces[source][step], source)
+    came = {source: CHT.from_events([event for piece in pieces[source] for event in piece]) for source in used}
+    sent += session.close()
+    assert_equal(CHT.from_events(sent), denote(query.plan(), came))
+
+
+def assert_equal(found: CHT[Any], expected: CHT[Any]) -> None:
+    assert sorted(map(repr, found.rows)) == sorted(map(repr, expected.rows))
+
+
+def grouped(step: Step) -> sd.Stream[Any]:
+    """Return a step for each key by itself; joins have keys of their own."""
+    s, t = map(sd.source, SOURCES)
+    if step.inputs == 2:
+        return step.apply(s, t)
+    return s.group_by("k").apply(lambda g: step.apply(g)).select(lambda e: e._1)
+
+
+def keeps_keys(query: sd.Stream[Any]) -> bool:
+    """Say whether a check says that something stays of each key, or of all rows."""
+    found = [found for found in sd.check(query) if not found.operator.startswith("source:")]
+    return any(word in each.what for each in found for word in ("keep", "waits", "no CTI passes"))
+
+
+CHURNED = {step.name: query for step in STEPS if step.name != "fill" and not keeps_keys(query := grouped(step))}
+
+
+@pytest.mark.parametrize("name", CHURNED)
+def test_keys_that_are_gone_leave_nothing(name: str) -> None:
+    session = CHURNED[name].open()
+    sizes = []
+    for turn in range(30):
+        base = 1_000 * turn
+        for source in session.sources:
+            rows = [(f"{turn}-{n}", base + n % 7, base + n % 7 + 3, payload(f"key {turn} {n}", n % 3)) for n in range(80)]
+            session.push([sd.Insert(*row) for row in rows], source)
+        for source in session.sources:
+            session.push([sd.Cti(base + 900)], source)
+        figures = session.stats().values()
+        assert {(each["windows"], each["events"]) for each in figures} == {(0, 0)}
+        sizes.append(sum(each["state_bytes"] for each in figures))
+    # Keys are forgotten some hundreds at a time.
+    assert max(sizes[20:]) < 1.5 * max(sizes[5:20])
