@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "streamdsl"
 
 MODEL = {"errors", "extras", "temporal"}
-VALUES = MODEL | {"expr", "astral", "windows", "udm"}
+VALUES = MODEL | {"expr", "windows", "udm"}
 PLAN = VALUES | {"plan"}
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
@@ -22,10 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "temporal": {"errors"},
     "emit": MODEL,
     "expr": MODEL,
-    "astral": MODEL,
-    "cql": MODEL | {"plan", "sources", "stream"},
-    "progress": MODEL | {"expr", "windows", "udm"},
-    "windows": MODEL | {"astral"},
+    "windows": MODEL,
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
     "rewrite": PLAN,
@@ -33,12 +30,12 @@ LAYERS: dict[str, set[str]] = {
     "result": MODEL,
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
-    "secret": PLAN | {"io", "denote"},
     "engine": PLAN | {"emit", "io", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
     "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
     "viz": PLAN,
     "testing": PLAN,
+    "papers": PLAN | {"io", "denote", "running", "sources", "stream"},
 }
 """What each folder may import of the package: what stands to its left in the architecture. Other modules are the facade's."""
 
@@ -126,8 +123,6 @@ def test_nothing_needs_the_second_reference() -> None:
 
 LATE = {
     ("streamdsl.result", "io"),
-    ("streamdsl.plan.explain", "engine"),
-    ("streamdsl.plan.explain", "spark"),
     ("streamdsl.testing.queries", "sources"),
 }
 """Convenience methods that hand over to a module further right when they are called."""
