@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from streamdsl.running import EngineName
     from streamdsl.spark import OnSpark
     from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
-    from streamdsl.udm.aggregates import Agg
+    from streamdsl.udm.bases import Agg
     from streamdsl.window import GroupedWindow, Window
     from streamdsl.windows.sequences.description import AnySequence
 
@@ -1099,9 +1099,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 2) 7
         """
-        from streamdsl.composing import bind
+        from streamdsl.binding import bind
 
-        return bind(self, named)
+        queries = {name: (value._node, value._bindings) for name, value in named.items() if isinstance(value, Stream)}
+        return Stream(*bind((self._node, self._bindings), named, queries))
 
     # Running.
 

@@ -10,9 +10,14 @@ the sequences themselves are the core's, in `streamdsl.windows.sequences`.
 """
 
 from streamdsl.papers.astral.transposing import transposable
-from streamdsl.windows.sequences.description import AnySequence, GenericWindowSequence, Partitioned, WindowSequence
-from streamdsl.windows.sequences.named import (
+from streamdsl.windows.sequences import (
+    AnySequence,
+    GenericWindowSequence,
     Linear,
+    Partitioned,
+    Seen,
+    View,
+    WindowSequence,
     five_uplet,
     fixed,
     for_loop,
@@ -22,8 +27,6 @@ from streamdsl.windows.sequences.named import (
     range_slide,
     rows_slide,
 )
-from streamdsl.windows.sequences.seen import Seen
-from streamdsl.windows.sequences.view import View
 
 __all__ = [
     "AnySequence",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamdsl.windows.sequences.description import AnySequence
-from streamdsl.windows.sequences.named import Linear
+from streamdsl.windows.sequences import AnySequence, Linear, View
 from streamdsl.windows.sequences.numbers import Given, exact
 from streamdsl.windows.sequences.transposing import synchronous
-from streamdsl.windows.sequences.view import Tuple, View
+from streamdsl.windows.sequences.view import Tuple
 
 
 def transposable(ws1: AnySequence, t0: Given, ws2: AnySequence, t1: Given, tuples: Iterable[Tuple] = ()) -> bool:

@@ -16,8 +16,7 @@ from streamdsl.papers.out_of_order.items import Time
 from streamdsl.papers.out_of_order.reading import reader
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order
-from streamdsl.udm.aggregates import Agg
-from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.bases import Agg, AnyUDA
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum, exact_sum
 from streamdsl.udm.incremental import add, create, keeps_state, value
 from streamdsl.udm.invoke import MemberRow, aggregate, empty_result, guarded, member_order

@@ -10,7 +10,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.facade import E
 from streamdsl.expr.trace import trace
-from streamdsl.udm.aggregates import Agg
+from streamdsl.udm.bases import Agg
 
 
 def call(made: object, given: Sequence[Any], named: Mapping[str, Any]) -> str:

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.simulation import Step
-from streamdsl.papers.secret.trace import Trace
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
 from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
+
+if TYPE_CHECKING:
+    from streamdsl.papers.secret.trace import Trace
 
 LEFT, ROW, TOP, WIDE, TEXT = 20, 18, 46, 700, 230
 MOST: Final = 60

@@ -11,8 +11,8 @@ from streamdsl.expr.schema import as_payload
 from streamdsl.expr.trace import trace
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record
-from streamdsl.udm.aggregates import Agg, BoundAgg
-from streamdsl.udm.bases import UDA
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import UDA, Agg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
 from streamdsl.windows import Clip
 
