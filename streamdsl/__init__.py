@@ -9,7 +9,7 @@ CHT
 
 from typing import TYPE_CHECKING
 
-from streamdsl import astral, errors
+from streamdsl import errors
 from streamdsl.aggregates import (
     avg,
     collect,
@@ -99,12 +99,12 @@ from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
-    from streamdsl import cql, testing
+    from streamdsl import astral, cql, testing
     from streamdsl.udm.repository import repository as udm  # at run time the package `streamdsl.udm`, which is called likewise
 else:
 
     def __getattr__(name: str) -> object:
-        if name not in ("cql", "testing"):
+        if name not in ("astral", "cql", "testing"):
             raise AttributeError(f"module 'streamdsl' has no attribute {name!r}")
         from importlib import import_module
 

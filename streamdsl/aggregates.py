@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, overload
 from typing_extensions import TypeVar
 
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import Agg
+from streamdsl.udm.bases import Agg
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -22,8 +22,8 @@ from streamdsl.plan.units import in_unit
 from streamdsl.temporal import Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.payload import is_taken
 from streamdsl.temporal.time import add_time
-from streamdsl.udm.aggregates import Agg, BoundAgg
-from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti

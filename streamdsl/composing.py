@@ -1,4 +1,4 @@
-"""Queries made of queries: what a query leaves open is bound to values, inputs, and other queries."""
+"""Several queries as one graph, and queries from the text of a plan."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamdsl.building import merge_bindings
-from streamdsl.errors import QueryError, SchemaError, UnitError
-from streamdsl.expr.functions import accepted
-from streamdsl.expr.nodes import Constant
-from streamdsl.plan.node import Node, Source
+from streamdsl.errors import QueryError
+from streamdsl.plan.node import Node
 from streamdsl.plan.outputs import Outputs
-from streamdsl.plan.parameters import bound_to, parameters, with_sources
 from streamdsl.plan.units import in_unit
-from streamdsl.running import run_outputs, sources
+from streamdsl.running import run_outputs
 from streamdsl.stream import Stream
 
 if TYPE_CHECKING:
@@ -74,57 +71,3 @@ def plan_from_json(text: str, classes: Iterable[type] = ()) -> Node:
     from streamdsl.plan.json import from_json
 
     return from_json(text, classes)
-
-
-def bind(query: Stream[Any], named: Mapping[str, Any]) -> Stream[Any]:
-    """Return a query with some of its parameters and sources bound."""
-    from streamdsl.io.sources import bind as bind_input
-
-    plan, bindings = query._node, dict(query._bindings)
-    open_sources, open_parameters = sources(plan), parameters(plan)
-    values: dict[str, Constant] = {}
-    inputs: dict[str, Any] = {}
-    for name, value in named.items():
-        if name in open_sources and name in open_parameters:
-            raise QueryError(f"{name!r} is both a source and a parameter of this query", hint="give one of them another name")
-        if name in open_parameters:
-            values[name] = accepted(open_parameters[name], value)
-        elif name in open_sources:
-            inputs[name] = value
-        else:
-            listed = [f"{what}: {', '.join(names) or '(none)'}" for what, names in _open(open_sources, open_parameters)]
-            raise QueryError(
-                f"the query leaves no {name!r} open; it has the {'; the '.join(listed)}",
-                hint="bind(name=value) takes these names",
-            )
-    streams = {name: value for name, value in inputs.items() if isinstance(value, Stream)}
-    for name in inputs:
-        bindings.pop(name, None)
-        if name not in streams:
-            bindings[name] = bind_input(inputs[name], open_sources[name])
-    plan = bound_to(plan, values)
-    plan = with_sources(plan, {name: _fitting(stream._node, open_sources[name]) for name, stream in streams.items()})
-    plan = in_unit(plan, plan.unit)
-    return Stream(plan, merge_bindings(plan, bindings, *(stream._bindings for stream in streams.values())))
-
-
-def _open(*kinds: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    return [(what, list(names)) for what, names in zip(("sources", "parameters"), kinds, strict=True)]
-
-
-def _fitting(input: Node, source: Source) -> Node:
-    """Return the plan that is read as a source; raises where it is not what the source declares."""
-    what = f"the source {source.source!r}"
-    if source.progress is not None or source.on_violation != "error":
-        raise QueryError(
-            f"{what} says where its CTIs come from or what is done with late events, and a query that it reads does so itself",
-            hint="give progress= and on_violation= to the sources of the query that is bound",
-        )
-    if None not in (source.time_unit, input.unit) and source.time_unit != input.unit:
-        raise UnitError(f"{what} counts time in {source.time_unit}, the query that is bound to it in {input.unit}")
-    if None not in (source.payload, input.schema) and source.payload != input.schema:
-        raise SchemaError(
-            f"{what} has payloads of {source.payload!r}, the query that is bound to it gives {input.schema!r}",
-            hint="end it with a select(...) that makes them",
-        )
-    return in_unit(input, source.time_unit)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.extras import need_spark
+from streamdsl.plan.explain import RUNS
+from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 
     from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
+    from streamdsl.papers.secret import Profile, Trace
     from streamdsl.result import Result
-    from streamdsl.secret import Profile, Trace
 
 EngineName: TypeAlias = Literal["local", "reference", "spark"]
 Options: TypeAlias = Mapping[str, Any] | None
+Times: TypeAlias = tuple[str | None, str | None, str | None]
+"""Which fields of a row are its application time, its system time and its batch, where fields are."""
 
 ENGINES: Final = get_args(EngineName)
 
@@ -77,13 +81,18 @@ def as_of(
     own: Mapping[str, Bound],
     given: Mapping[str, Any] | None,
     profile: Profile,
-    columns: tuple[str | None, str | None, str | None],
+    columns: Times,
 ) -> Trace:
     """Run a plan over its bounded input as an engine with a profile would."""
-    from streamdsl.secret.query import Columns, run_as_of
-
     plan = settled(plan)
-    return run_as_of(plan, bound(plan, own, given or {}), profile, Columns(*columns))
+    trace: Trace = under(profile, plan, bound(plan, own, given or {}), columns)
+    return trace
+
+
+@singledispatch
+def under(profile: object, plan: Node, bindings: Mapping[str, Bound], columns: Times) -> Any:
+    """Run a plan over bound inputs under a profile; whoever makes a kind of profiles registers here how a plan runs under one."""
+    raise QueryError(f"{profile!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
 def explain(plan: Node, engine: str, rules: bool = False) -> str:
@@ -92,6 +101,26 @@ def explain(plan: Node, engine: str, rules: bool = False) -> str:
     from streamdsl.rewrite import explain as explain_plan
 
     return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
+
+
+def _runs_locally(plan: Node) -> Mapping[str, str]:
+    from streamdsl.engine.lower import operator_kinds
+
+    return operator_kinds(plan)
+
+
+def _runs_on_spark(plan: Node) -> Mapping[str, str]:
+    need_spark()
+    from streamdsl.spark import explain_spark
+
+    return explain_spark(plan)
+
+
+def _runs_on_reference(plan: Node) -> Mapping[str, str]:
+    return dict.fromkeys(labels(plan).values(), "denotation")
+
+
+RUNS.update(local=_runs_locally, reference=_runs_on_reference, spark=_runs_on_spark)
 
 
 def check_engine(engine: str) -> None:

@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.astral import AnySequence
     from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
+    from streamdsl.papers.secret import Profile, Trace
     from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
     from streamdsl.running import EngineName
-    from streamdsl.secret import Profile, Trace
     from streamdsl.spark import OnSpark
     from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
-    from streamdsl.udm.aggregates import Agg
+    from streamdsl.udm.bases import Agg
     from streamdsl.window import GroupedWindow, Window
+    from streamdsl.windows.sequences.description import AnySequence
 
 T = TypeVar("T", covariant=True)
 K = TypeVar("K", covariant=True)
@@ -1099,9 +1099,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 2) 7
         """
-        from streamdsl.composing import bind
+        from streamdsl.binding import bind
 
-        return bind(self, named)
+        queries = {name: (value._node, value._bindings) for name, value in named.items() if isinstance(value, Stream)}
+        return Stream(*bind((self._node, self._bindings), named, queries))
 
     # Running.
 

@@ -24,7 +24,7 @@ from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.waiting import Waiting
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
-from streamdsl.io.columns import is_frame
+from streamdsl.io.libraries import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node

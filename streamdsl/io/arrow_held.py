@@ -14,9 +14,9 @@ from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, between
 from streamdsl.expr.coding import Typed, integer_codes, text_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
 from streamdsl.expr.table import every
-from streamdsl.io.arrow_columns import arrow_values
 from streamdsl.io.arrow_fingerprints import bits, bytes_of, content_of, fingerprints, is_text, of_bits
 from streamdsl.io.arrow_ranks import ranks
+from streamdsl.io.from_arrow import arrow_values
 
 _SMALL: Final = 2**30
 _FEW_ROWS: Final = 16

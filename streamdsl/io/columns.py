@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, column_of
 from streamdsl.io.times import TimeColumn
-
-_FRAMES: Final = {"pandas": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"], "polars": ["DataFrame", "LazyFrame"]}
 
 
 class Columns(Protocol):
@@ -62,42 +59,6 @@ class RowColumns:
     def times(self, name: str) -> TimeColumn:
         """Return a column as times."""
         return TimeColumn.of_values([row[name] for row in self._rows])
-
-
-def is_frame(value: object) -> bool:
-    """Say whether a value is a pandas, Arrow or polars frame; a lazy one is not collected.
-
-    >>> is_frame([1, 2])
-    False
-    """
-    return _library_of(value) is not None
-
-
-def columns_of(frame: Any) -> Columns | None:
-    """Return the columns of a pandas, Arrow or polars frame, None for anything else."""
-    library = _library_of(frame)
-    if library == "pandas":
-        from streamdsl.io.pandas_columns import PandasColumns
-
-        return PandasColumns(frame)
-    if library == "pyarrow":
-        from streamdsl.io.arrow_columns import ArrowColumns
-
-        return ArrowColumns(frame)
-    if library == "polars":
-        from streamdsl.io.polars_columns import PolarsColumns
-
-        return PolarsColumns(frame)
-    return None
-
-
-def _library_of(value: object) -> str | None:
-    """Return the library that a frame is of; none is imported for it."""
-    for library, classes in _FRAMES.items():
-        module = sys.modules.get(library)
-        if any(isinstance(value, getattr(module, cls, ())) for cls in classes):
-            return library
-    return None
 
 
 def check_names(names: Sequence[object], file: str | None = None) -> list[str]:

@@ -41,7 +41,7 @@ class PandasColumns:
         column: Any = self._frame[name]
         dtype = column.dtype
         if isinstance(dtype, pd.ArrowDtype):
-            from streamdsl.io.arrow_columns import arrow_values
+            from streamdsl.io.from_arrow import arrow_values
 
             return arrow_values(_arrow_array(column))
         if isinstance(dtype, pd.CategoricalDtype):
@@ -79,7 +79,7 @@ class PandasColumns:
         column: Any = self._frame[name]
         dtype = column.dtype
         if isinstance(dtype, pd.ArrowDtype):
-            from streamdsl.io.arrow_columns import arrow_times
+            from streamdsl.io.from_arrow import arrow_times
 
             return arrow_times(_arrow_array(column))
         if dtype.kind == "M":

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from streamdsl.errors import EventError, SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column
-from streamdsl.io.columns import Columns, columns_of
+from streamdsl.io.columns import Columns
 from streamdsl.io.layout import PHYSICAL, PayloadLike, Payloads, as_schema, payloads_of
+from streamdsl.io.libraries import columns_of
 from streamdsl.io.times import TimeColumn, Where, unit_of
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit
 from streamdsl.temporal.payload import is_nan

@@ -17,9 +17,10 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
-from streamdsl.io.columns import Columns, columns_of, is_frame
+from streamdsl.io.columns import Columns
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
+from streamdsl.io.libraries import columns_of, is_frame
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.uniform import Fields, UniformRows

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import is_opaque
-from streamdsl.extras import need_spark
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
 from streamdsl.plan.properties import expressions
 from streamdsl.udm.window_lambda import OpaqueWindow
+
+RUNS: Final[dict[str, Callable[[Node], Mapping[str, str]]]] = {}
+"""What says, for an engine by its name, what runs each operator of a plan, by its label: who knows the engines enters it."""
 
 
 def explain(plan: Node, engine: str = "local") -> str:
@@ -25,7 +28,7 @@ def explain(plan: Node, engine: str = "local") -> str:
     └─ shift_2 by 5  <shift (columnar)>
        └─ shift_1 (above)
     """
-    return drawn(plan, _runs_on(plan, engine))
+    return drawn(plan, RUNS[engine](plan))
 
 
 def drawn(plan: Node, runs: Mapping[str, str]) -> str:
@@ -50,20 +53,6 @@ def tree(part: Node, plan: Node) -> str:
        └─ source:trips
     """
     return "\n".join(_lines(part, labels(plan), {}, set()))
-
-
-def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
-    """Return what runs each operator, by its label; the engine itself is asked."""
-    if engine == "spark":
-        need_spark()
-        from streamdsl.spark import explain_spark
-
-        return explain_spark(plan)
-    if engine == "reference":
-        return dict.fromkeys(labels(plan).values(), "denotation")
-    from streamdsl.engine.lower import operator_kinds
-
-    return operator_kinds(plan)
 
 
 def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], shown: set[int]) -> Iterator[str]:

@@ -7,14 +7,14 @@ from itertools import permutations
 from math import ceil
 from typing import TypeAlias
 
-from streamdsl.astral.named import Linear
-from streamdsl.astral.transposing import synchronous
 from streamdsl.expr.nodes import Binary, Constant, Life
 from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
 from streamdsl.rewrite.rule import Setting
 from streamdsl.rewrite.share_equals import Sharing
 from streamdsl.rewrite.tree import replaced
 from streamdsl.windows import Sequenced
+from streamdsl.windows.sequences.named import Linear
+from streamdsl.windows.sequences.transposing import synchronous
 
 Over: TypeAlias = WindowAggregate | WindowApply
 

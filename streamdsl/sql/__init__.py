@@ -6,8 +6,8 @@ from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.sql.parsing import Text, name_of, parse
+from streamdsl.sql.reading import read
 from streamdsl.sql.selecting import Selecting
-from streamdsl.sql.sources import read
 
 
 def sql(text: str, /, *groups: Any, **given: Any) -> Any:

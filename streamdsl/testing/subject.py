@@ -14,8 +14,7 @@ from streamdsl.testing.history import History, rows_of
 from streamdsl.testing.payload_types import payload_type
 from streamdsl.testing.payloads import VALUES, WIDE, draw_payload
 from streamdsl.testing.states import own
-from streamdsl.udm.aggregates import Agg
-from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO
+from streamdsl.udm.bases import Agg, AnyModule, AnyUDA, AnyUDO
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output, check_policies

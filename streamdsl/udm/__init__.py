@@ -9,10 +9,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from streamdsl.udm.aggregates import Agg
 from streamdsl.udm.bases import (
     UDA,
     UDO,
+    Agg,
     IncrementalUDA,
     IncrementalUDO,
     IntervalEvent,

@@ -1,31 +1,13 @@
-"""Aggregates as values: a module with the expression it is taken of, before and after it is bound to a stream."""
+"""Aggregates of a plan: a module with the expression that it is taken of, bound to a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic
-
-from typing_extensions import TypeVar
+from typing import Any
 
 from streamdsl.expr.nodes import Constant, Expr, Whole
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.builtin import Count
-
-T_contra = TypeVar("T_contra", contravariant=True)
-O_co = TypeVar("O_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Agg(Generic[T_contra, O_co]):
-    """An aggregate of an expression over rows of type T, giving O; `aggregate(...)` binds it to a stream.
-
-    Without an expression the module is given whole payloads.
-    """
-
-    function: AnyUDA[Any, O_co]
-    argument: Callable[[T_contra], Any] | None = None
-    where: Callable[[T_contra], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

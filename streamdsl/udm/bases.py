@@ -6,19 +6,18 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
 
 from streamdsl.errors import QueryError
 
-if TYPE_CHECKING:
-    from streamdsl.udm.aggregates import Agg
-
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+O_co = TypeVar("O_co", covariant=True)
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 State = TypeVar("State")
@@ -89,8 +88,6 @@ class AnyUDA(UDM, Generic[In, Out]):
 
     def of(self: AnyUDA[I, O], f: Callable[[T], I] = _NOTHING) -> Agg[T, O]:
         """Return this aggregate of an expression over the stream's rows (paper 001, IV.C, the mapping expression)."""
-        from streamdsl.udm.aggregates import Agg
-
         if not isinstance(self, AnyUDA) or f is _NOTHING:
             raise QueryError(
                 "of(...) takes the expression, and is called on an aggregate, not on its class",
@@ -98,6 +95,18 @@ class AnyUDA(UDM, Generic[In, Out]):
             )
 
         return Agg(self, f)
+
+
+@dataclass(frozen=True, slots=True)
+class Agg(Generic[T_contra, O_co]):
+    """An aggregate of an expression over rows of type T, giving O; `aggregate(...)` binds it to a stream.
+
+    Without an expression the module is given whole payloads.
+    """
+
+    function: AnyUDA[Any, O_co]
+    argument: Callable[[T_contra], Any] | None = None
+    where: Callable[[T_contra], Any] | None = None
 
 
 class AnyUDO(UDM, Generic[In, Out]):

@@ -17,8 +17,7 @@ from typing_extensions import TypeVar
 from streamdsl.errors import QueryError
 from streamdsl.expr.functions import Udf
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import Agg
-from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
 from streamdsl.udm.functions import FunctionModule
 from streamdsl.udm.listing import Catalog, Entry, entry_of, kind_of
 from streamdsl.udm.signatures import parameters as parameters_of

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
-from streamdsl.astral.named import ForLoop, Linear
-from streamdsl.astral.numbers import LAST
-from streamdsl.astral.sequence import AnySequence, GenericWindowSequence, Partitioned
-from streamdsl.astral.view import View
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order, plain
 from streamdsl.temporal.time import INFINITY
 from streamdsl.windows.policies import Output
+from streamdsl.windows.sequences.description import AnySequence, GenericWindowSequence, Partitioned
+from streamdsl.windows.sequences.named import ForLoop, Linear
+from streamdsl.windows.sequences.numbers import LAST
+from streamdsl.windows.sequences.view import View
 from streamdsl.windows.spec import Ends, R, Windows
 
 _CHOICES: Final = "linear, five_uplet, range_slide, rows_slide, last_n_every, landmark, fixed, for_loop, WindowSequence"

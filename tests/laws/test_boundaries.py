@@ -49,7 +49,8 @@ NEW = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("
 
 
 def queries() -> dict[str, sd.Stream[Any]]:
-    s, t = map(sd.source, SOURCES)
+    s: Any = sd.source("s")
+    t: Any = sd.source("t")
     ending = [step for step in STEPS if not step.unbounds or step.name.startswith("to_edges")]
     return {step.name: step.apply(*(s, t)[: step.inputs]) for step in ending}
 
@@ -97,10 +98,12 @@ def assert_equal(found: CHT[Any], expected: CHT[Any]) -> None:
 
 def grouped(step: Step) -> sd.Stream[Any]:
     """Return a step for each key by itself; joins have keys of their own."""
-    s, t = map(sd.source, SOURCES)
+    s: Any = sd.source("s")
+    t: Any = sd.source("t")
     if step.inputs == 2:
         return step.apply(s, t)
-    return s.group_by("k").apply(lambda g: step.apply(g)).select(lambda e: e._1)
+    each: sd.Stream[Any] = s.group_by("k").apply(lambda g: step.apply(g)).select(lambda e: e._1)
+    return each
 
 
 def keeps_keys(query: sd.Stream[Any]) -> bool:

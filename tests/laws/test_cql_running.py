@@ -10,8 +10,8 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import cql
-from streamdsl.cql import running
 from streamdsl.errors import EventError, FieldNotFound, QueryError, SessionError
+from streamdsl.papers.cql import running
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked

@@ -27,7 +27,7 @@ from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
 from streamdsl.expr import coding, kernel
 from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns, polars_columns
-from streamdsl.io.columns import columns_of
+from streamdsl.io.libraries import columns_of
 from streamdsl.temporal import CHT, Cti, Event, Insert
 from streamdsl.testing import assert_cht_equal
 from tests.laws.harness import EMITS

@@ -20,6 +20,7 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.errors import EventError, StreamDslError
+from streamdsl.papers.out_of_order import partial
 from streamdsl.progress import (
     BandJoin,
     Chain,
@@ -43,7 +44,6 @@ from streamdsl.progress import (
     WindowResult,
     low_water_marks,
     number,
-    partial,
     roll_up,
 )
 from streamdsl.temporal import INFINITY, Lifetime

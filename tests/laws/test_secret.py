@@ -13,7 +13,8 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import secret
-from streamdsl.secret import HEARTBEAT, At, FromFirst, Grid, Profile, Report, Scope, Simulation, Tick, Tuple, content
+from streamdsl.papers.secret import content
+from streamdsl.secret import HEARTBEAT, At, FromFirst, Grid, Profile, Report, Scope, Simulation, Tick, Tuple
 from tests.laws import secret_definitions as printed
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS

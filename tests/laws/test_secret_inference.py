@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from streamdsl import secret
+from streamdsl.papers.secret.inference import WINDOWS, _candidates
+from streamdsl.papers.secret.start import At
 from streamdsl.secret import Profile, Report, Tick
-from streamdsl.secret.inference import WINDOWS, _candidates
-from streamdsl.secret.start import At
 from tests.laws.profiles import MANY
 
 EXPRESSIBLE = [replace(each, name="") for each in _candidates()]

@@ -18,9 +18,9 @@ from hypothesis import given
 import streamdsl as sd
 from streamdsl import secret
 from streamdsl.errors import StreamDslError
+from streamdsl.papers.secret.equivalence import why
+from streamdsl.papers.secret.search import assumed
 from streamdsl.secret import At, FromFirst, Grid, Profile, Report, Scope, Tick
-from streamdsl.secret.equivalence import why
-from streamdsl.secret.search import assumed
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_secret import PAPER, profile, stream
@@ -267,6 +267,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: secret.infer(list, []), "pairs of size and slide, not"),
     (lambda: secret.bundle([], by="pair"), 'by "tuple", by "time"'),  # type: ignore[arg-type]
     (lambda: ROWS.as_of(secret.CORAL8), "hopping or tumbling"),
+    (lambda: ROWS.tumbling_window(2).aggregate(n=sd.count()).as_of("CORAL8"), "is no profile"),  # type: ignore[arg-type]
     (lambda: ROWS.count_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "hopping or tumbling"),
     (lambda: ROWS.shift(3).tumbling_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "where and select of a source"),
     (lambda: ROWS.tumbling_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8, t_sys="n"), "no field 'n'"),

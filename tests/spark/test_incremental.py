@@ -28,7 +28,8 @@ from streamdsl.spark.row_stage import Payload, Reader
 from streamdsl.spark.shipping import load_values
 from streamdsl.spark.types import INT
 from streamdsl.testing import assert_cht_equal
-from streamdsl.udm.aggregates import Agg, BoundAgg
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import Agg
 from streamdsl.windows import Hopping
 from tests.laws.incremental import Bag, IncrementalValues
 from tests.laws.incremental import Merged as MergedValues

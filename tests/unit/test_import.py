@@ -52,6 +52,13 @@ def printed(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+PAPERS = "import sys\nprint(*(name for name in sys.modules if name.startswith('streamdsl.papers')))"
+
+
+def test_a_query_imports_no_model_of_a_paper() -> None:
+    assert printed(IMPORT + QUERY + PAPERS) == set()
+
+
 TABLE = """
 import sys
 import numpy as np

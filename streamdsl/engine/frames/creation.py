@@ -11,9 +11,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.astral.named import LastN, Linear, Sliding
-from streamdsl.astral.numbers import LAST, At, Batch, batch
-from streamdsl.astral.seen import Seen
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.frames.covered import covered
 from streamdsl.engine.frames.positions import Positions
@@ -23,6 +20,9 @@ from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Sequenced
 from streamdsl.windows.sequence import endless
+from streamdsl.windows.sequences.named import LastN, Linear, Sliding
+from streamdsl.windows.sequences.numbers import LAST, At, Batch, batch
+from streamdsl.windows.sequences.seen import Seen
 
 _FAR: Final = 1 << 58
 """Beyond such times, and numbers of windows, sums and products need not fit into 64 bits."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from streamdsl.astral.numbers import LAST, At, Batch, batch
-from streamdsl.astral.seen import Seen
 from streamdsl.engine.general.event_index import EventRow
 from streamdsl.engine.general.group import HiddenWindows, Setting
 from streamdsl.engine.general.window_index import WindowEntry
@@ -22,6 +20,8 @@ from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.windows import Sequenced
 from streamdsl.windows.sequence import endless
+from streamdsl.windows.sequences.numbers import LAST, At, Batch, batch
+from streamdsl.windows.sequences.seen import Seen
 
 
 class Rows(Seen):

@@ -14,7 +14,7 @@ from streamdsl.errors import CheckpointError
 from streamdsl.expr.nodes import Whole
 from streamdsl.udm.invoke import EXCLUDED
 
-_CONFIGURATION: Final = ("streamdsl.plan.", "streamdsl.expr.", "streamdsl.windows.", "streamdsl.udm.", "streamdsl.astral.")
+_CONFIGURATION: Final = ("streamdsl.plan.", "streamdsl.expr.", "streamdsl.windows.", "streamdsl.udm.")
 _FEW: Final = 16
 _ALIKE: Final[dict[str, Any]] = {type(value).__qualname__: value for value in (EXCLUDED, Whole())}
 """Values that anyone may make, and that are alike."""

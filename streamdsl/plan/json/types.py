@@ -7,7 +7,6 @@ from inspect import isabstract
 from typing import Any, Final
 
 from streamdsl import windows
-from streamdsl.astral.named import LastN, Linear, Sliding
 from streamdsl.expr import nodes as expressions
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.expr.schema import Schema, Shape
@@ -24,6 +23,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output, Windows
+from streamdsl.windows.sequences.named import LastN, Linear, Sliding
 
 
 def _of(module: Any, base: type) -> list[type]:

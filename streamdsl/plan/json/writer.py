@@ -9,7 +9,6 @@ from operator import itemgetter
 from types import UnionType
 from typing import Any, get_args
 
-from streamdsl.astral.sequence import AnySequence
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import invert
 from streamdsl.expr.functions import Udf
@@ -19,6 +18,7 @@ from streamdsl.plan.json.constants import constant
 from streamdsl.plan.json.types import MODULES, TYPES
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.repository import name_of
+from streamdsl.windows.sequences.description import AnySequence
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import streamdsl as sd
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.schema import Schema
 from streamdsl.io import sources
-from streamdsl.io.columns import is_frame
+from streamdsl.io.libraries import is_frame
 from streamdsl.io.sources import bind, read_rows
 from streamdsl.plan.node import Source
 from streamdsl.result import Result

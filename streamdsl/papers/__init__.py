@@ -1,0 +1,7 @@
+"""Models of papers, one room each. They use the core, which knows none of them; `streamdsl.secret` and its like are short names.
+
+paper 000   secret          how other engines run a windowed query
+paper 002   cql             streams, relations, and batches
+paper 003   astral          window sequences, which queries run: their descriptions are the core's, in `streamdsl.windows`
+paper 004   out_of_order    operators fed by hand, to see what order costs; by its short name `streamdsl.progress`
+"""

@@ -1,0 +1,41 @@
+"""CQL's streams and relations, with batches that SPREAD can change (paper 002).
+
+    >>> import streamdsl as sd
+    >>> from streamdsl import cql
+    >>> g = cql.stream_group(S=[({"car": 1, "speed": 50}, 1), ({"car": 2, "speed": 50}, 1), ({"car": 3, "speed": 20}, 2)])
+    >>> g.S.range(1).aggregate(mean=sd.avg(lambda e: e.speed)).istream().events()
+    [((1, 1), Record(mean=50.0)), ((2, 1), Record(mean=20.0))]
+
+A group of streams has an order of batches, windows make relations of streams, `istream` and its like streams of relations.
+"""
+
+from streamdsl.papers.cql.group import StreamGroup, allowed, stream_group
+from streamdsl.papers.cql.making import table
+from streamdsl.papers.cql.numbering import CCL, ORACLE, STREAMBASE, Batching
+from streamdsl.papers.cql.relation import GroupedRelation, Relation
+from streamdsl.papers.cql.running import Changes, RelationSession
+from streamdsl.papers.cql.running_spread import RunningSpread
+from streamdsl.papers.cql.spreading import spread
+from streamdsl.papers.cql.streams import BatchStream, Partition
+from streamdsl.papers.cql.timeline import Batch, Timeline
+
+__all__ = [
+    "CCL",
+    "ORACLE",
+    "STREAMBASE",
+    "Batch",
+    "BatchStream",
+    "Batching",
+    "Changes",
+    "GroupedRelation",
+    "Partition",
+    "Relation",
+    "RelationSession",
+    "RunningSpread",
+    "StreamGroup",
+    "Timeline",
+    "allowed",
+    "spread",
+    "stream_group",
+    "table",
+]

@@ -1,0 +1,120 @@
+"""SPREAD as it runs: tuples in any order of arrival, and punctuation that releases batches as soon as they are complete."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+from streamdsl.errors import EventError, QueryError
+from streamdsl.papers.cql.numbering import read_named
+from streamdsl.papers.cql.spreading import On, Tuple, ranking
+from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.payload import payload_order
+
+Placed: TypeAlias = tuple[str, Any, int, int]
+"""A stream, a payload, a timestamp and the number of a batch: what `RelationSession.push` takes."""
+
+_WHOLE: Final = object()
+
+
+class RunningSpread:
+    """SPREAD, or with `all=True` SPREAD ALL, of all streams that are pushed to it.
+
+    Tuples may come in any order; `advance` says what can come no more, and gives the batches that are complete, in order. It may
+    speak of timestamps, of the batches that the tuples have already, and of the first attribute inside of these: then batches
+    leave while others of their timestamp are still to come (paper 002, section 8).
+
+    >>> from streamdsl import cql
+    >>> ordered = cql.RunningSpread(on="rank", all=True)
+    >>> ordered.push([("S", {"v": 10, "rank": 3}, 1), ("T", {"v": 20, "rank": 1}, 1), ("S", {"v": 30, "rank": 1}, 2)])
+    >>> ordered.advance(1, on=3)
+    [('T', {'v': 20, 'rank': 1}, 1, 1)]
+    >>> ordered.advance(2)
+    [('S', {'v': 10, 'rank': 3}, 1, 2)]
+    >>> ordered.held
+    1
+    """
+
+    def __init__(self, on: On = None, all: bool = False) -> None:
+        self._rank = None if on is None else ranking(on)
+        self._all = all
+        self._heap: list[tuple[tuple[Any, ...], int, Tuple]] = []
+        self._pushed = 0
+        self._bound: tuple[Any, ...] = ()
+        self._said = ""
+        """What the bound says, in words."""
+        self._key: tuple[Any, ...] = ()
+        self._batch = 0
+
+    def __repr__(self) -> str:
+        return f"<RunningSpread{' ALL' if self._all else ''}: {self.held} tuples wait>"
+
+    @property
+    def held(self) -> int:
+        """How many tuples wait."""
+        return len(self._heap)
+
+    def push(self, tuples: Iterable[tuple[str, Any, int] | tuple[str, Any, int, int]]) -> None:
+        """Take tuples `(stream, payload, t)`, or `(stream, payload, t, batch)` where they have batches already.
+
+        Raises `EventError` for a tuple that `advance` had excluded; then none of the push is taken.
+        """
+        placed = []
+        for given in read_named(tuples):
+            each = (given.stream, given.payload, (given.t, given.i or 1))
+            placed.append((self._place(each), each))
+            if placed[-1][0] < self._bound:
+                raise EventError(given, f"{self._said}, and this tuple is of the timestamp {given.t}")
+        for key, each in placed:
+            self._pushed += 1
+            heapq.heappush(self._heap, (key, self._pushed, each))
+
+    def advance(self, t: int, i: int | None = None, on: Any = _WHOLE) -> list[Placed]:
+        """Return the batches before a place in the order, which no later tuple is before: a timestamp, or inside of it more.
+
+        `i`: a batch of the input at `t` (not with `all=True`). `on`: a value of the first attribute, at `t` or in that batch.
+        """
+        bound: tuple[Any, ...] = (whole(t, "a timestamp is"),)
+        if not self._all and (i is not None or on is not _WHOLE):
+            bound = (*bound, 1 if i is None else whole(i, "a batch is", 1))
+        elif i is not None:
+            raise QueryError(
+                "SPREAD ALL forgets the batches of its input", hint="say how far the timestamp has come, or the attribute"
+            )
+        if on is not _WHOLE:
+            if self._rank is None:
+                raise QueryError("this SPREAD has no attribute", hint="RunningSpread(on=...)")
+            bound = (*bound, payload_order(on))
+        if bound > self._bound:
+            self._bound = bound
+            inside = "" if i is None else f", batch {i}"
+            self._said = f"nothing comes any more before {t}{inside}{'' if on is _WHOLE else f', attribute {on!r}'}"
+        return self._release()
+
+    def close(self) -> list[Placed]:
+        """Return all that waits: nothing comes any more."""
+        self._bound, self._said = (math.inf,), "it is closed"
+        return self._release()
+
+    def _release(self) -> list[Placed]:
+        found = []
+        while self._heap and self._heap[0][0] < self._bound:
+            found.append(self._numbered(*heapq.heappop(self._heap)))
+        return found
+
+    def _place(self, each: Tuple) -> tuple[Any, ...]:
+        """Return the place of a tuple in the order of batches."""
+        t, i = each[2]
+        rank = () if self._rank is None else self._rank(each)
+        return (t, *rank) if self._all else (t, i, *rank)
+
+    def _numbered(self, key: tuple[Any, ...], pushed: int, each: Tuple) -> Placed:
+        name, payload, (t, _) = each
+        if not self._key or self._key[0] != t:
+            self._batch = 1
+        elif self._rank is None or key != self._key:
+            self._batch += 1
+        self._key = key
+        return name, payload, t, self._batch
