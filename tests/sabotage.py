@@ -116,9 +116,13 @@ SABOTAGES = (
     Sabotage(
         "counted windows are apart",
         "streamdsl/windows/count.py",
-        """    def are_apart(self) -> bool:
-        return False""",
-        """    def are_apart(self) -> bool:
+        """    def ends(self) -> Ends:
+        return Ends.ALWAYS""",
+        """    def ends(self) -> Ends:
+        return Ends.ALWAYS
+
+    @property
+    def are_apart(self) -> bool:
         return True""",
         "windows_are_what_their_kind_says",
     ),

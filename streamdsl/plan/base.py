@@ -23,8 +23,9 @@ class Node(ABC):
     """The base of all operators. Two nodes are equal if their structure is.
 
     What the optimizer, the checks, `explain()`, Spark and the engine need to know of an operator is said by its class, below: a
-    class that leaves a fact out has no nodes. Families (`plan/nodes/`) say what is so for all of their members. Laws hold each
-    fact to what the operator does (tests/laws/test_facts.py).
+    class that leaves out what either answer could get wrong has no nodes. Of what may be certain, and then allows something, the
+    default is that it is not. Families (`plan/nodes/`) say what is so for all of their members. Laws hold each fact to what the
+    operator does (tests/laws/test_facts.py).
     """
 
     written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
@@ -62,38 +63,38 @@ class Node(ABC):
         return self.inputs if self.keeps is Keeps.ROWS else ()
 
     @property
-    @abstractmethod
     def follows_ctis(self) -> bool:
         """Whether the output CTI depends on the input CTIs and the high water alone, and on no row besides."""
+        return False
 
     @property
-    @abstractmethod
     def partition_by(self) -> tuple[Expr | None, ...]:
-        """For each input the key whose rows must be in one place, None: all of its rows. Nothing of row-wise operators."""
+        """For each input the key whose rows have to be in one place, None: all rows. Nobody asks it of row-wise operators."""
+        return tuple(None for _ in self.inputs)
 
     @property
-    @abstractmethod
     def fixed_duration(self) -> int | None:
         """The one duration that all output rows have, None if they may differ."""
+        return None
 
     @property
-    @abstractmethod
     def one_at_a_time(self) -> bool:
         """Whether it is certain that no two output rows live at the same time."""
+        return False
 
     @property
-    @abstractmethod
     def filter_below(self) -> FilterBelow | None:
         """On which rows a filter by payload may run below instead of above, None if it may not."""
+        return None
 
     @property
-    @abstractmethod
     def moves_starts_as_ctis(self) -> bool:
         """Whether each row's LE moves as the CTI does, so that ordered input stays ordered."""
+        return False
 
-    @abstractmethod
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         """Return the fields that are needed of the input at `position`, if `wanted` are of the output."""
+        return None
 
     @abstractmethod
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Open, surely
+from streamdsl.plan.facts import Open, surely
 from streamdsl.plan.nodes.rows import RowWise
 
 
@@ -31,26 +31,6 @@ class Outputs(RowWise):
 
     def describe(self) -> str:
         return ""
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
-
-    def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        """Who reads an output reads it whole."""
-        return None
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return surely(inputs)

@@ -38,14 +38,6 @@ class Count(Windows):
             raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}', hint='count_window(3, by="end")')
 
     @property
-    def fixed_size(self) -> int | None:
-        return None
-
-    @property
-    def are_apart(self) -> bool:
-        return False
-
-    @property
     def ends(self) -> Ends:
         return Ends.ALWAYS
 
@@ -56,10 +48,6 @@ class Count(Windows):
     @property
     def completed_by_rows(self) -> bool:
         return True
-
-    @property
-    def follows_ctis(self) -> bool:
-        return False
 
     @property
     def horizon(self) -> int:

@@ -52,10 +52,6 @@ class Sequenced(Windows):
         return self.sequence.domain == "position"
 
     @property
-    def fixed_size(self) -> int | None:
-        return None
-
-    @property
     def are_apart(self) -> bool:
         return True
 
@@ -70,10 +66,6 @@ class Sequenced(Windows):
     @property
     def completed_by_rows(self) -> bool:
         return True
-
-    @property
-    def follows_ctis(self) -> bool:
-        return False
 
     @property
     def horizon(self) -> int:

@@ -49,10 +49,6 @@ class Session(Windows):
             )
 
     @property
-    def fixed_size(self) -> int | None:
-        return None
-
-    @property
     def are_apart(self) -> bool:
         return True
 
@@ -66,10 +62,6 @@ class Session(Windows):
 
     @property
     def completed_by_rows(self) -> bool:
-        return False
-
-    @property
-    def follows_ctis(self) -> bool:
         return False
 
     @property

@@ -24,10 +24,6 @@ class Snapshot(Windows):
     """
 
     @property
-    def fixed_size(self) -> int | None:
-        return None
-
-    @property
     def are_apart(self) -> bool:
         return True
 
@@ -42,10 +38,6 @@ class Snapshot(Windows):
     @property
     def completed_by_rows(self) -> bool:
         return True
-
-    @property
-    def follows_ctis(self) -> bool:
-        return False
 
     @property
     def horizon(self) -> int:

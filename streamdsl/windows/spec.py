@@ -28,8 +28,9 @@ class Ends(Enum):
 class Windows(ABC):
     """The base of all window kinds: frozen values, compared by their settings.
 
-    What the plan, the checks and the optimizer need to know of a kind is said by its class, below: a kind that leaves a fact out
-    cannot be used. Laws hold each fact to the windows that there are (tests/laws/test_facts.py).
+    What the plan, the checks and the optimizer need to know of a kind is said by its class, below: a kind that leaves out what
+    either answer could get wrong cannot be used; what may be certain, and then allows something, is not so by default. Laws hold
+    each fact to the windows that there are (tests/laws/test_facts.py).
     """
 
     @property
@@ -43,14 +44,14 @@ class Windows(ABC):
         return False
 
     @property
-    @abstractmethod
     def fixed_size(self) -> int | None:
         """How long each window is, None if they may differ."""
+        return None
 
     @property
-    @abstractmethod
     def are_apart(self) -> bool:
         """Whether no two windows of the same rows overlap."""
+        return False
 
     @property
     @abstractmethod
@@ -68,9 +69,9 @@ class Windows(ABC):
         """Whether a window may be cut, or completed, by rows that begin after all of its own."""
 
     @property
-    @abstractmethod
     def follows_ctis(self) -> bool:
         """Whether the CTI of the results depends on the input's CTI alone, and on no row, if no module sees ends."""
+        return False
 
     @abstractmethod
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:

@@ -11,7 +11,7 @@ from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import NO_FIELDS, Fields, FilterBelow, Keeps, Open, all_of, fields_read, perhaps, surely
+from streamdsl.plan.facts import NO_FIELDS, Fields, Keeps, Open, all_of, fields_read, perhaps, surely
 from streamdsl.plan.nodes.rows import RowWise, projected
 from streamdsl.temporal import INFINITY, common_unit
 
@@ -39,20 +39,6 @@ class Union(RowWise):
     def fixed_duration(self) -> int | None:
         durations = {part.fixed_duration for part in self.parts}
         return durations.pop() if len(durations) == 1 else None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        """A filter goes below by a rule of its own, to all inputs at once."""
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        """The CTI is that of the input which is behind."""
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return wanted
@@ -129,23 +115,6 @@ class TwoInputs(Node):
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
         return self.matching.left_key, self.matching.right_key
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        """A filter goes below by a rule of its own, to the side that it reads."""
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         key = self.matching.right_key if position else self.matching.left_key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, fields_read
+from streamdsl.plan.facts import Fields, Keeps, Open, fields_read
 from streamdsl.plan.nodes.rows import projected
 
 
@@ -51,19 +51,6 @@ class GroupApply(Node):
     @property
     def fixed_duration(self) -> int | None:
         return self.body.fixed_duration
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        """A filter on the key goes below by a rule of its own."""
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         """What the body reads is needed besides, by its `Group`."""

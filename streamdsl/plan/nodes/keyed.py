@@ -36,25 +36,6 @@ class Keyed(Node):
     def describe(self) -> str:
         return ""
 
-    @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
-
-    def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        return None
-
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return inputs[0]
 
@@ -137,10 +118,6 @@ class Scan(Keyed):
     @property
     def keeps(self) -> Keeps:
         return Keeps.ROWS
-
-    @property
-    def partition_by(self) -> tuple[Expr | None, ...]:
-        return (None,)
 
 
 @dataclass(frozen=True, slots=True)

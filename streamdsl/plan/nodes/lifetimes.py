@@ -29,20 +29,8 @@ class LifetimeChange(RowWise):
     input: Node
 
     @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
     def filter_below(self) -> FilterBelow | None:
         return "more rows"
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return wanted

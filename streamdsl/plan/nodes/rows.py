@@ -10,7 +10,7 @@ from streamdsl.expr import describe
 from streamdsl.expr.nodes import Expr, Whole, reads_lifetime, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
+from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,6 @@ class RowWise(Node):
     def keeps(self) -> Keeps:
         return Keeps.NOTHING
 
-    @property
-    def partition_by(self) -> tuple[Expr | None, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class PerRow(RowWise):
@@ -46,10 +42,6 @@ class PerRow(RowWise):
 
     def describe(self) -> str:
         return describe(self.function)
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return None
 
     @property
     def moves_starts_as_ctis(self) -> bool:
@@ -131,14 +123,6 @@ class SelectMany(PerRow):
 
     @property
     def moves_starts_as_ctis(self) -> bool:
-        return False
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
         return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from streamdsl.expr.answers import check_function
-from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
+from streamdsl.plan.facts import Keeps, Open
 from streamdsl.temporal import INFINITY, OnViolation, Unit, format_time
 from streamdsl.temporal.progress import Progress
 
@@ -24,29 +23,6 @@ class Origin(Node):
     @property
     def keeps(self) -> Keeps:
         return Keeps.NOTHING
-
-    @property
-    def partition_by(self) -> tuple[Expr | None, ...]:
-        return tuple(None for _ in self.inputs)
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return None
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return False
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
-
-    def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +49,6 @@ class Source(Origin):
     @property
     def unit(self) -> Unit | None:
         return self.time_unit
-
-    @property
-    def follows_ctis(self) -> bool:
-        """A progress policy makes CTIs of rows."""
-        return False
 
     def describe(self) -> str:
         return ""
@@ -129,11 +100,6 @@ class Calendar(Origin):
     @property
     def schema(self) -> Schema | None:
         return Schema.scalar()
-
-    @property
-    def follows_ctis(self) -> bool:
-        """The first row may be the one that starts it."""
-        return False
 
     def describe(self) -> str:
         start = "the first LE" if self.start is None else format_time(self.start)

@@ -12,7 +12,7 @@ from streamdsl.expr import describe
 from streamdsl.expr.nodes import Expr, Life, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, fields_read
+from streamdsl.plan.facts import Fields, Keeps, Open, fields_read
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM, AnyUDO
 from streamdsl.udm.incremental import describe_state
@@ -79,23 +79,10 @@ class Windowed(Node):
         return self.windows.follows_ctis and not self.sees_ends
 
     @property
-    def partition_by(self) -> tuple[Expr | None, ...]:
-        return (None,)
-
-    @property
     def fixed_duration(self) -> int | None:
         if self.output is Output.POINT_AT_END:
             return 1
         return self.windows.fixed_size if self.output is Output.ALIGN else None
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        """A filter goes below by rules of its own: where a module promises that it may, and below groups."""
-        return None
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         """A module that is given whole payloads may expect their class, and an order of members is one of whole payloads."""
@@ -217,11 +204,6 @@ class WindowApply(Windowed):
         if self.time_sensitive and not self.output.keeps_stamps:
             parts.append("the module's own timestamps are replaced")
         return parts
-
-    @property
-    def one_at_a_time(self) -> bool:
-        """A module may give several rows for a window."""
-        return False
 
     @property
     def time_sensitive(self) -> bool:
