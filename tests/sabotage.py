@@ -57,6 +57,20 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "an event joins the session that ends as it starts, for the reference too",
+        "streamdsl/windows/session.py",
+        "if found and life.le < found[-1].re:",
+        "if found and life.le <= found[-1].re:",
+        "tick_by_tick",
+    ),
+    Sabotage(
+        "windows of a grid with gaps start a tick late, for the reference too",
+        "streamdsl/windows/hopping.py",
+        "return self.offset + k * self.hop",
+        "return self.offset + k * self.hop + (self.hop > self.size)",
+        "tick_by_tick",
+    ),
+    Sabotage(
         "steps of a pattern meet though their keys differ",
         "streamdsl/plan/nodes/keyed.py",
         """        return Keeps.MATCHES
