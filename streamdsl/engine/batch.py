@@ -87,12 +87,12 @@ class Batch:
         return moved if present.all() else moved.take(flatnonzero(present))
 
     @property
-    def comes_in(self) -> bool:
+    def are_insertions(self) -> bool:
         """Whether it is certain that each row is an insertion."""
         return self.re_old is self.le
 
     @property
-    def watermark(self) -> int:
+    def high_water(self) -> int:
         """The largest LE in the batch."""
         return largest(self.le) if len(self.le) else MIN_TIME
 
@@ -149,9 +149,9 @@ class Points(Batch):
         return True
 
     @property
-    def watermark(self) -> int:
+    def high_water(self) -> int:
         if self._latest is None:
-            self._latest = super().watermark
+            self._latest = super().high_water
         return self._latest
 
     def changed(self) -> Batch:
@@ -194,8 +194,8 @@ class Joined(Batch):
         return True
 
     @property
-    def watermark(self) -> int:
-        return max(part.watermark for part in self.parts)
+    def high_water(self) -> int:
+        return max(part.high_water for part in self.parts)
 
     def slices(self) -> Iterator[Batch]:
         return (each for part in self.parts for each in part.slices())

@@ -11,11 +11,11 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Changes
 from streamdsl.engine.collector import collector_paused
-from streamdsl.engine.few import Few
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, of_spelled, recurs
 from streamdsl.engine.order import order_of_few, ordered
-from streamdsl.engine.sent import Sent
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.engine.step_output import StepOutput
 from streamdsl.engine.versions import Named, OutRow, Versions
 from streamdsl.expr.table import every, flatnonzero
 from streamdsl.temporal import INFINITY, MIN_TIME, Event
@@ -29,7 +29,7 @@ def rows_of(batch: Batch) -> list[OutRow]:
 
 def out_rows(batch: Batch) -> list[OutRow]:
     """Return rows that change, in their order."""
-    if isinstance(batch, Few):
+    if isinstance(batch, RowBatch):
         return batch.rows()
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     return list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
@@ -60,14 +60,14 @@ class SpeculativeEgress:
         self.cti = MIN_TIME
         self._versions = Versions(in_step)
 
-    def send(self, batch: Batch, cti: int) -> Sent:
+    def send(self, batch: Batch, cti: int) -> StepOutput:
         """Return what goes out of one piece, its CTI too if it has risen."""
-        rows = self._few(batch) if type(batch) is Few else [] if batch is EMPTY else self._rows(batch.changed())
+        rows = self._few(batch) if type(batch) is RowBatch else [] if batch is EMPTY else self._rows(batch.changed())
         if cti <= self.cti:
-            return Sent(rows, None)
+            return StepOutput(rows, None)
         self.cti = cti
         self._versions.forget(cti)
-        return Sent(rows, cti)
+        return StepOutput(rows, cti)
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
         if not len(batch):
@@ -81,12 +81,12 @@ class SpeculativeEgress:
             return batch.with_ids(names(batch.ids))
         return batch.with_ids(_names(self._versions, batch))
 
-    def _few(self, batch: Few) -> list[Event[Any]]:
-        is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.comes_in
+    def _few(self, batch: RowBatch) -> list[Event[Any]]:
+        is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.are_insertions
         batch = batch.in_order()
         return batch.events(None if is_kept or batch.counts_versions else self._names(batch))
 
-    def _names(self, batch: Few) -> list[Hashable]:
+    def _names(self, batch: RowBatch) -> list[Hashable]:
         """Return what changed rows are called, retractions first."""
         ids = batch.row_ids()
         _, _, le, re_old, re_new = zip(*batch.changes, strict=True)
@@ -126,12 +126,12 @@ class FinalEgress:
         self._held = HeldRows()
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> StepOutput:
         """Return the rows that are final now, and the CTI, as far as the first row that is still held.
 
         `final` is the final frontier, `now` the largest LE or CTI of the input, `came` how many of its rows have changed.
         """
-        self._settle(cti, final)
+        self._advance(cti, final)
         batch = batch.changed()
         if not len(batch) and not self._held:
             return self._with_cti([])
@@ -168,9 +168,9 @@ class FinalEgress:
     @property
     def _few(self) -> RowHeap:
         """The rows that are held one by one."""
-        return self._held.few
+        return self._held.heap
 
-    def _settle(self, cti: int, final: int) -> None:
+    def _advance(self, cti: int, final: int) -> None:
         self._settled = max(self._settled, cti)
         self.final = max(self.final, final)
 
@@ -178,13 +178,13 @@ class FinalEgress:
         """Return rows as insertions, each of which goes out once."""
         return _events(self._versions, [row._replace(re_old=row.le) for row in rows])
 
-    def _with_cti(self, rows: list[Event[Any]] | Batch) -> Sent:
+    def _with_cti(self, rows: list[Event[Any]] | Batch) -> StepOutput:
         cti = min(self._settled, self._held.first_start())
         if cti <= self.cti:
-            return Sent(rows, None)
+            return StepOutput(rows, None)
         self.cti = cti
         self._versions.forget(cti)
-        return Sent(rows, cti)
+        return StepOutput(rows, cti)
 
     @property
     def n_held(self) -> int:
@@ -210,7 +210,7 @@ class SmoothEgress(FinalEgress):
         self._max_delay = max_delay
         self._came = 0
 
-    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> StepOutput:
         """Return the rows whose turn it is, and the CTI, as far as the first row that waits.
 
         The rows that came were there before the CTI: with them leave rows that were final before it.
@@ -219,7 +219,7 @@ class SmoothEgress(FinalEgress):
             self._few.put(row)
         turns, self._came = divmod(self._came + came, self._every)
         going = self._leave(turns)
-        self._settle(cti, final)
+        self._advance(cti, final)
         going = in_order(going + self._leave(0))
         return self._with_cti(self._inserted(going))
 
@@ -245,7 +245,7 @@ class HoldingEgress(FinalEgress):
         super().__init__()
         self._hold_for = hold
 
-    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> StepOutput:
         """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):
@@ -253,7 +253,7 @@ class HoldingEgress(FinalEgress):
                 self._few.put(row)
             else:
                 going.append(row)
-        self._settle(cti, final)
+        self._advance(cti, final)
         going += self._few.pop_ending(self.final) + self._few.pop_starting(now - self._hold_for)
         return self._with_cti(_events(self._versions, in_order(going)))
 

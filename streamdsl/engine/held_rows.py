@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.left_over import rows_after
+from streamdsl.engine.consolidate import consolidated
 from streamdsl.engine.versions import OutRow
 from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal import INFINITY
@@ -179,17 +179,17 @@ class HeldRows:
     """
 
     def __init__(self) -> None:
-        self.few = RowHeap()
+        self.heap = RowHeap()
         self._runs: list[HeldRun] = []
 
     def __len__(self) -> int:
-        return len(self.few) + self._n_in_runs() if self._runs else len(self.few)
+        return len(self.heap) + self._n_in_runs() if self._runs else len(self.heap)
 
     def put(self, row: OutRow) -> None:
         """Take the change of a row."""
-        if not row.is_insertion and row.id not in self.few:
+        if not row.is_insertion and row.id not in self.heap:
             self._drop(row.id)
-        self.few.put(row)
+        self.heap.put(row)
 
     def take(self, changes: Batch) -> None:
         """Take the changes of many rows."""
@@ -202,17 +202,17 @@ class HeldRows:
             self._put_each(changes.take(alone))
             changes = changes.take(_others(alone, len(changes)))
         if _RARE * (len(retracted) - len(alone)) >= self._n_in_runs():
-            rows = rows_after(Batch.concat([*(run.rows() for run in self._runs), changes]))
+            rows = consolidated(Batch.concat([*(run.rows() for run in self._runs), changes]))
             self._runs = []
             self._add(rows)
             return
         for id in dict.fromkeys(changes.ids[flatnonzero(changes.re_old != changes.le)].tolist()):
             self._drop(id)
-        self._add(rows_after(changes))
+        self._add(consolidated(changes))
 
     def pop_ending(self, until: int) -> tuple[list[OutRow], Batch | None]:
         """Let go of the rows with RE <= `until`, and return those held one by one, and those in columns."""
-        few = self.few.pop_ending(until)
+        few = self.heap.pop_ending(until)
         if not self._runs:
             return few, None
         parts = [rows for run in self._runs if (rows := run.pop_ending(until)) is not None]
@@ -223,19 +223,19 @@ class HeldRows:
     def first_start(self) -> int:
         """Return the least LE, INFINITY if no row is held."""
         if not self._runs:
-            return self.few.first_start()
-        return min([self.few.first_start(), *(run.first_start() for run in self._runs)])
+            return self.heap.first_start()
+        return min([self.heap.first_start(), *(run.first_start() for run in self._runs)])
 
     def ends(self) -> list[int]:
         """Return the REs."""
-        return [*self.few.ends(), *(end for run in self._runs for end in run.ends())]
+        return [*self.heap.ends(), *(end for run in self._runs for end in run.ends())]
 
     def _held_alone(self, changes: Batch, retracted: Rows) -> Rows:
         """Return which of the rows that change are held one by one."""
-        if not len(self.few):
+        if not len(self.heap):
             return retracted[:0]
         ids = changes.ids[retracted].tolist()
-        return retracted[[id in self.few for id in ids]]
+        return retracted[[id in self.heap for id in ids]]
 
     def _put_each(self, changes: Batch) -> None:
         columns: tuple[list[Any], ...] = (changes.ids.tolist(), changes.le.tolist(), changes.re_old.tolist())

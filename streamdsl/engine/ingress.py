@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
-from streamdsl.engine.few import Few
 from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, piece_of
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import SchemaError
 from streamdsl.expr.scalars import plain_values
 from streamdsl.expr.schema import Schema
@@ -168,7 +168,7 @@ class Ingress:
         values = None if schema is None or le == re else plain_values(payload, schema)
         batch: Batch | None
         if schema is not None and values is not None:
-            batch = Few(((id, 0, le, le, re),), (values,), schema)
+            batch = RowBatch(((id, 0, le, le, re),), (values,), schema)
         else:
             batch = self._in_columns([id], np.array([le]), np.array([re]), [payload := plain(payload)])
         if batch is None:
@@ -198,7 +198,7 @@ class Ingress:
             if values is None or re_old == re_new:
                 return None
             found.append(values)
-        return Few([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
+        return RowBatch([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
 
     def _in_columns(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> Batch | None:
         """Return insertions as columns, None where a payload does not fit."""

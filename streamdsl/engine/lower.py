@@ -11,11 +11,21 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
-from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable, payload_parts
-from streamdsl.engine.operator import Gate, Operator, Part, Passage, Piece, Port, RowOperator, line_of, through
-from streamdsl.engine.room import most_windows
+from streamdsl.engine.operator import (
+    EmitPolicy,
+    FusedOperators,
+    InputPort,
+    Operator,
+    Part,
+    Piece,
+    RowOperator,
+    pipeline_of,
+    through,
+)
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.engine.window_budget import most_windows
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
@@ -60,7 +70,7 @@ Options: TypeAlias = Mapping[str, str]
 class Lowering:
     """What the choice of an operator depends on, besides its node."""
 
-    gate: Gate
+    emit_policy: EmitPolicy
     options: Options
 
 
@@ -70,7 +80,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
-        return _named("general.operator", "GeneralWindowOperator")
+        return _named("general.window_operator", "GeneralWindowOperator")
     from streamdsl.engine.operators.columnar import ColumnarWindowOperator, adds_up
 
     on_grid = isinstance(node.windows, Hopping)
@@ -165,7 +175,7 @@ class Graph:
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
-    lines: dict[str, list[Part]] = field(default_factory=dict)
+    pipelines: dict[str, list[Part]] = field(default_factory=dict)
     """The operators that few rows of a source pass, where each of them reads the one before it, once, up to the only output."""
     frontiers: list[Stage] = field(default_factory=list)
     """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
@@ -180,11 +190,11 @@ class Graph:
 
         Each operator runs once, when all its inputs have.
         """
-        line = None
+        pipeline = None
         if self._has_run and len(pieces) == 1:
             ((name, piece),) = pieces.items()
-            line = self.lines.get(name) if type(piece.batch) is Few else None
-        out = self._through(pieces, ctis) if line is None else [through(line, piece)]
+            pipeline = self.pipelines.get(name) if type(piece.batch) is RowBatch else None
+        out = self._through(pieces, ctis) if pipeline is None else [through(pipeline, piece)]
         for table in self.key_tables:
             if table.is_due and not self.keeps_keys and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
@@ -192,15 +202,15 @@ class Graph:
             table.end_step()
         return out
 
-    def settle(self) -> None:
+    def flush_counters(self) -> None:
         """Let operators know what has passed them: somebody looks at them."""
-        for passage in self.passages:
-            passage.settle()
+        for fused in self.fused_operators:
+            fused.flush_counters()
 
     @property
-    def passages(self) -> list[Passage]:
+    def fused_operators(self) -> list[FusedOperators]:
         """The passages in the lines."""
-        return [part for line in self.lines.values() for part in line if type(part) is Passage]
+        return [part for pipeline in self.pipelines.values() for part in pipeline if type(part) is FusedOperators]
 
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
         """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
@@ -216,7 +226,7 @@ class Graph:
         return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        self.settle()
+        self.flush_counters()
         self._has_run = True
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
@@ -255,7 +265,7 @@ class Graph:
         return len(self.stages) - 1
 
 
-def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
+def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | None = None) -> Graph:
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
         if name not in ("attach", "most_windows", "window"):
@@ -264,29 +274,31 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
                 hint='for example engine_options={"most_windows": 10_000}',
             )
     graph = Graph()
-    builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
+    builder = _Builder(
+        graph, labels(plan), Lowering(replace(emit_policy or EmitPolicy(), most=most_windows(options or {})), options or {})
+    )
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
-    graph.lines = dict(_lines(graph))
+    graph.pipelines = dict(_pipelines(graph))
     graph.frontiers = _frontiers(graph)
     return graph
 
 
-def _lines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
+def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
     """Yield the sources whose rows pass one operator after the other, each with these."""
     readers: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, stage in enumerate(graph.stages):
         for place, read in enumerate(stage.inputs):
             readers[read].append((number, place))
     for at in [number for number, stage in enumerate(graph.stages) if stage.operator is None]:
-        source, passed = graph.stages[at].source, list[Operator | Port]()
+        source, passed = graph.stages[at].source, list[Operator | InputPort]()
         while len(readers[at]) == 1:
             ((at, place),) = readers[at]
             stage = graph.stages[at]
             if stage.operator is not None:
-                passed.append(stage.operator if len(stage.inputs) == 1 else Port(stage.operator, place))
+                passed.append(stage.operator if len(stage.inputs) == 1 else InputPort(stage.operator, place))
         if graph.outputs == [at] and not readers[at]:
-            yield source, line_of(passed)
+            yield source, pipeline_of(passed)
 
 
 def _frontiers(graph: Graph) -> list[Stage]:
@@ -363,7 +375,7 @@ class _Builder:
 
     def _operator(self, label: str, node: Node) -> Operator:
         made = operator_class(node, self.lowering.options)
-        operator: Operator = made(label, node, self.lowering.gate) if made.takes_gate else made(label, node)
+        operator: Operator = made(label, node, self.lowering.emit_policy) if made.takes_emit_policy else made(label, node)
         return self._in_scope(operator)
 
     def _in_scope(self, operator: Operator) -> Operator:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.frontiers import UNKNOWN, Frontier
 from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable, parts_of
-from streamdsl.engine.room import MOST, Coming
+from streamdsl.engine.row_batch import RowBatch, size_of
+from streamdsl.engine.window_budget import MOST, Arrivals
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, held, key_values, truth
 from streamdsl.expr.held import AnyColumn
@@ -44,7 +44,7 @@ piece_of: Final[Callable[[tuple[Batch, int]], Piece]] = functools.partial(tuple.
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class EmitPolicy:
     """Which windows may show their results, given the watermark (api, section 5)."""
 
     by_end: bool = False
@@ -52,15 +52,15 @@ class Gate:
     final: bool = False
     """Whether only results that no longer change are wanted: an operator may keep the others back."""
     most: int = MOST
-    """How many windows may come of a push, as in `Room`."""
+    """How many windows may come of a push, as in `WindowBudget`."""
 
-    def limit(self, watermark: int) -> int:
+    def limit(self, high_water: int) -> int:
         """Return the latest LE (or, by end, RE) that is open."""
-        return watermark
+        return high_water
 
-    def is_open(self, le: int, re: int, watermark: int) -> bool:
+    def is_open(self, le: int, re: int, high_water: int) -> bool:
         """Say whether a window may show its result."""
-        return (re if self.by_end else le) <= watermark and re <= self.until
+        return (re if self.by_end else le) <= high_water and re <= self.until
 
 
 class Operator(ABC):
@@ -73,7 +73,7 @@ class Operator(ABC):
 
     kind: str = ""
     """The engine operator's name in `explain()`."""
-    takes_gate: ClassVar[bool] = False
+    takes_emit_policy: ClassVar[bool] = False
     """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
 
     takes_slices: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class Operator(ABC):
         self.label = label
         self.key_table: KeyTable | None = None
         self.input_ctis: list[int] = []
-        self.settled = MIN_TIME
+        self.cti_limit = MIN_TIME
         self.cti = MIN_TIME
         self.rows_in = 0
         self.rows_out = 0
@@ -101,10 +101,10 @@ class Operator(ABC):
             return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
         if len(batches) > 1:
-            out = self._few_of(batches)
+            out = self._change_rows_of_one(batches)
         else:
-            out = self.few(batch, cti) if type(batch) is Few else None
-        out = self.change([each.columns if type(each) is Few else each for each in batches], ctis) if out is None else out
+            out = self.change_rows(batch, cti) if type(batch) is RowBatch else None
+        out = self.change([each.columns if type(each) is RowBatch else each for each in batches], ctis) if out is None else out
         for batch in batches:
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
@@ -112,50 +112,50 @@ class Operator(ABC):
             self._follow_ctis(ctis)
         return piece_of((out, self._risen()))
 
-    def _few_of(self, batches: Sequence[Batch]) -> Batch | None:
+    def _change_rows_of_one(self, batches: Sequence[Batch]) -> Batch | None:
         """Let few changes of one input pass, if that is all; None, and nothing is done, where columns have to say."""
         came = [place for place, batch in enumerate(batches) if size_of(batch)]
         few = batches[came[0]] if len(came) == 1 else None
-        return self.few_of(came[0], few) if type(few) is Few else None
+        return self.change_rows_of(came[0], few) if type(few) is RowBatch else None
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
         """Do as `step` does with a piece of the only input."""
-        out = self.few(batch, cti)
+        out = self.change_rows(batch, cti)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
-        return self.passed(batch, out, [cti])
+        return self.finish_rows(batch, out, [cti])
 
-    def passed(self, batch: Few, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
+    def finish_rows(self, batch: RowBatch, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
         """Note what has come and what is made of it, and these CTIs of all inputs; return that, and the CTI."""
         self.rows_in += len(batch.changes)
-        self.rows_out += len(out.changes) if type(out) is Few else len(out)
+        self.rows_out += len(out.changes) if type(out) is RowBatch else len(out)
         if ctis != self.input_ctis:
             self.input_ctis = ctis
             self._follow_ctis(ctis)
-        return out, self.cti if self.settled <= self.cti else self._risen()
+        return out, self.cti if self.cti_limit <= self.cti else self._risen()
 
     def _follow_ctis(self, ctis: list[int]) -> None:
         """Let go of what is not needed after the CTIs of the inputs, and find out how far they settle the output."""
         cti = min(ctis)
         self.forget(cti)
-        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+        self.cti_limit = INFINITY if cti == INFINITY else self.output_cti(ctis)
 
     def _risen(self) -> int:
         """Return its CTI, which goes as far as the output is settled and no rows are held back."""
-        if self.settled > self.cti:
-            self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
+        if self.cti_limit > self.cti:
+            self.cti = INFINITY if self.cti_limit == INFINITY else max(self.cti, min(self.cti_limit, self.held_back()))
         return self.cti
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         """Return the net change of the output; the new CTIs count for the watermark."""
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
         """Return what `change` does, in Python's own values; None, and nothing is done, where that is not so simple."""
         return None
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
-        """Return what `few` does, of changes of one of several inputs and of none of the others."""
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
+        """Return what `change_rows` does, of changes of one of several inputs and of none of the others."""
         return None
 
     def forget(self, cti: int) -> None:
@@ -167,7 +167,7 @@ class Operator(ABC):
         return False
 
     @property
-    def shows_at_ends(self) -> bool:
+    def emits_at_window_end(self) -> bool:
         """Whether it is of windows that show their results when a CTI passes their ends, and then only."""
         return False
 
@@ -184,7 +184,7 @@ class Operator(ABC):
         """Return the groups of which there is state; all others may be forgotten."""
         return ()
 
-    def could_make(self, coming: Coming) -> float:
+    def max_new_windows(self, arrivals: Arrivals) -> float:
         """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
         return 0
 
@@ -201,10 +201,10 @@ class Operator(ABC):
         return INFINITY
 
     def held_ends(self) -> list[int]:
-        """Return the REs of the results that are not shown as they are not final (`Gate.final`)."""
+        """Return the REs of the results that are not shown as they are not final (`EmitPolicy.final`)."""
         return []
 
-    def put_in_order(self) -> None:
+    def flush_deferred(self) -> None:
         """Put into its place what has been left aside, as somebody looks at the state."""
 
     def state(self) -> dict[str, int]:
@@ -291,23 +291,23 @@ class RowOperator(Operator):
 
     @property
     @abstractmethod
-    def way(self) -> Step:
+    def row_step(self) -> Step:
         """What becomes of a row's values and of its group."""
 
     @functools.cached_property
     def _program(self) -> Program:
-        return Program([self.way])
+        return Program([self.row_step])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return inputs[0].final
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.passed(self._program.of(batch.schema), self._program.schema) if type(batch) is Few else None
+        passed = batch.mapped(self._program.of(batch.schema), self._program.schema) if type(batch) is RowBatch else None
         if passed is not None:
             out, _ = passed
         else:
-            batch = batch.columns if type(batch) is Few else batch
+            batch = batch.columns if type(batch) is RowBatch else batch
             out = self.change([batch], [cti]) if len(batch.le) else EMPTY
         self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
@@ -317,60 +317,60 @@ class RowOperator(Operator):
         return piece_of((out, self.cti))
 
 
-class Passage:
+class FusedOperators:
     """Row operators in a row, which few changes pass at once, by one function.
 
     Where it cannot be said in Python's own values what one of them does, those behind it are passed one by one. They are told how
-    many rows have passed when somebody looks at them (`settle`).
+    many rows have passed when somebody looks at them (`flush_counters`).
     """
 
     def __init__(self, operators: Sequence[RowOperator]) -> None:
         self._operators = operators
-        self._program = Program([operator.way for operator in operators])
+        self._program = Program([operator.row_step for operator in operators])
         self._of: Schema | None = None
         self._function: RowFunction = left_to_columns
         self._schema = Schema.object()
-        self._said: Sequence[RowOperator] = ()
+        self._fused: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
         self._size = 0
         self._cti = MIN_TIME
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
         """Take one piece and return what comes of it."""
         if batch.schema is not self._of:
-            self._divide(batch.schema)
-        passed = batch.passed(self._function, self._schema)
+            self._fuse_for(batch.schema)
+        passed = batch.mapped(self._function, self._schema)
         if passed is None:
             return through(self._operators, piece_of((batch.columns, cti)))
         out, dropped = passed
         self._size += len(batch.changes)
         self._cti = cti
         if dropped:
-            self._leave_out(dropped)
+            self._uncount(dropped)
         return through(self._rest, piece_of((out, cti))) if self._rest else (out, cti)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         """Take one piece in columns, as operators do."""
         (piece,) = inputs
-        self.settle()
+        self.flush_counters()
         return through(self._operators, piece)
 
-    def _divide(self, schema: Schema) -> None:
+    def _fuse_for(self, schema: Schema) -> None:
         """Find out which operators the rows of a schema pass at once."""
-        self.settle()
+        self.flush_counters()
         self._of, self._function = schema, self._program.of(schema)
         self._schema, length = self._program.schema, self._program.length
-        self._said, self._rest = self._operators[:length], self._operators[length:]
+        self._fused, self._rest = self._operators[:length], self._operators[length:]
 
-    def _leave_out(self, dropped: Sequence[int]) -> None:
+    def _uncount(self, dropped: Sequence[int]) -> None:
         """Let operators know of rows that have been dropped before they came out, or in."""
-        for place, operator in enumerate(self._said):
+        for place, operator in enumerate(self._fused):
             operator.rows_in -= sum([step < place for step in dropped])
             operator.rows_out -= sum([step <= place for step in dropped])
 
-    def settle(self) -> None:
+    def flush_counters(self) -> None:
         """Let operators know how many rows, and which CTI, have passed since the last time."""
-        for operator in self._said:
+        for operator in self._fused:
             operator.rows_in += self._size
             operator.rows_out += self._size
             if self._cti > operator.cti:
@@ -379,22 +379,22 @@ class Passage:
         self._size = 0
 
 
-class Port:
+class InputPort:
     """One input of an operator of several, while nothing comes to the others: an operator of one input, as it were."""
 
     def __init__(self, operator: Operator, place: int) -> None:
         self._operator = operator
         self._place = place
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
         """Take one piece and return what comes of it."""
         operator, place = self._operator, self._place
-        out = operator.few_of(place, batch)
+        out = operator.change_rows_of(place, batch)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
         ctis = list(operator.input_ctis)
         ctis[place] = cti
-        return operator.passed(batch, out, ctis)
+        return operator.finish_rows(batch, out, ctis)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         """Take one piece in columns, as operators do."""
@@ -403,7 +403,7 @@ class Port:
         return self._operator.step(pieces)
 
 
-Part: TypeAlias = Operator | Passage | Port
+Part: TypeAlias = Operator | FusedOperators | InputPort
 """What few changes pass one after the other."""
 
 
@@ -411,16 +411,16 @@ def through(parts: Iterable[Part], piece: Piece) -> Piece:
     """Run a piece through operators, each of which reads the one before it."""
     batch, cti = piece
     for part in parts:
-        batch, cti = part.pass_on(batch, cti) if type(batch) is Few else part.step((piece_of((batch, cti)),))
+        batch, cti = part.process_rows(batch, cti) if type(batch) is RowBatch else part.step((piece_of((batch, cti)),))
     return piece_of((batch, cti))
 
 
-def line_of(operators: Iterable[Operator | Port]) -> list[Part]:
+def pipeline_of(operators: Iterable[Operator | InputPort]) -> list[Part]:
     """Return operators, each of which reads the one before it, as few rows pass them: row operators together."""
     found: list[Part] = []
     for passes_rows, run in itertools.groupby(operators, lambda operator: isinstance(operator, RowOperator)):
         each: list[Any] = list(run)
-        found += [Passage(each)] if passes_rows else each
+        found += [FusedOperators(each)] if passes_rows else each
     return found
 
 

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few, size_of
-from streamdsl.engine.held import Held
-from streamdsl.engine.left_over import rows_after
+from streamdsl.engine.coalesce import NetChanges
+from streamdsl.engine.consolidate import consolidated
+from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.together import Net
+from streamdsl.engine.row_batch import RowBatch, size_of
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejections
 
@@ -36,7 +36,7 @@ class Published:
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self._events_in = 0
-        self._few = Net()
+        self._net = NetChanges()
         self._due = LEAST
         self._new: list[Batch] = []
         self._columns: list[Batch] = []
@@ -51,7 +51,7 @@ class Published:
         """Take the next changes, and the CTI that then holds."""
         batch, self.cti = piece
         self._new.append(batch)
-        if len(self._new) >= NEW or type(batch) is not Few:
+        if len(self._new) >= NEW or type(batch) is not RowBatch:
             self._take_new()
 
     def count(self, piece: Piece) -> None:
@@ -61,7 +61,7 @@ class Published:
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
-        self.settle()
+        self.flush()
         self._put_together()
         return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
 
@@ -83,16 +83,16 @@ class Published:
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""
-        self.settle()
+        self.flush()
         sizes = {
             "windows": 0,
             "events": self._changes,
-            "state_bytes": Held().bytes_of([self]),
+            "state_bytes": MemoryMeter().bytes_of([self]),
             "udm_calls": 0,
         }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Take in the new batches, and put all in columns."""
         self._take_new()
         self._put_few_in_columns()
@@ -102,7 +102,7 @@ class Published:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
         new, self._new = self._new, []
         for batch in new:
-            if type(batch) is Few:
+            if type(batch) is RowBatch:
                 self._events_in += len(batch.changes)
                 self._take_few(batch)
             elif len(batch):
@@ -110,28 +110,28 @@ class Published:
                 self._put_few_in_columns()
                 self._columns.append(batch)
                 self._n_columns += len(batch)
-        if len(self._few) > self._due:
-            self._few.forget(self.cti)
-            self._due = max(LEAST, 2 * len(self._few))
-            if len(self._few) > MOST:
+        if len(self._net) > self._due:
+            self._net.forget(self.cti)
+            self._due = max(LEAST, 2 * len(self._net))
+            if len(self._net) > MOST:
                 self._put_few_in_columns()
         if self._n_columns >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
             self._keep_columns()
 
-    def _take_few(self, few: Few) -> None:
+    def _take_few(self, few: RowBatch) -> None:
         """Take few changes row by row; of other kinds than those before them, these are then in columns."""
-        taken = self._few.take(few, self.cti)
+        taken = self._net.take(few, self.cti)
         while taken < len(few.changes):
             self._put_few_in_columns()
-            taken = self._few.take(few, self.cti, taken)
+            taken = self._net.take(few, self.cti, taken)
 
     def _put_few_in_columns(self) -> None:
         """Put what has come few at a time behind what has come in columns."""
-        self._few.forget(self.cti)
-        if len(self._few):
-            self._columns.append(self._few.batch())
-            self._n_columns += len(self._few)
-        self._few.clear()
+        self._net.forget(self.cti)
+        if len(self._net):
+            self._columns.append(self._net.batch())
+            self._n_columns += len(self._net)
+        self._net.clear()
         self._due = LEAST
 
     def _keep_columns(self) -> None:
@@ -160,7 +160,7 @@ class Published:
 
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
-    rows = rows_after(changes)
+    rows = consolidated(changes)
     return rows.only(flatnonzero(rows.re_new >= cti))
 
 

@@ -11,20 +11,20 @@ from typing_extensions import TypeVar
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
-from streamdsl.engine.few import size_of
-from streamdsl.engine.held import Held
 from streamdsl.engine.lower import Options, lower
-from streamdsl.engine.operator import Gate, Piece
+from streamdsl.engine.memory import MemoryMeter
+from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
-from streamdsl.engine.sent import Sent
+from streamdsl.engine.row_batch import size_of
+from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
-    from streamdsl.engine.why import Feed
+    from streamdsl.engine.diagnose import SourceStats
     from streamdsl.stream import Stream
 
 OUTPUT: Final = "(output)"
@@ -44,7 +44,7 @@ class RunningQuery(ABC, Generic[T]):
         self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
     ) -> None:
         mode = mode_of(emit)
-        self._graph = lower(plan, Gate(by_end=mode == "watermark", until=until, final=mode == "final"), options)
+        self._graph = lower(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self._egress = _egress(plan, emit, self._lets_ids_go())
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME
@@ -84,7 +84,7 @@ class RunningQuery(ABC, Generic[T]):
         from streamdsl.engine.attached import attached
 
         self._check_open()
-        self._wake()
+        self._flush()
         if not self._publishes:
             raise SessionError(
                 "this session keeps nothing for other queries, so none can be attached to it",
@@ -112,11 +112,11 @@ class RunningQuery(ABC, Generic[T]):
         counted where it comes first.
         """
         if not self._is_changing:
-            self._look()
+            self._flush_for_reading()
         with collector_paused():
-            return self._figures(Held([*self._graph.operators, *self._graph.key_tables]))
+            return self._figures(MemoryMeter([*self._graph.operators, *self._graph.key_tables]))
 
-    def _figures(self, held: Held) -> dict[str, dict[str, int]]:
+    def _figures(self, held: MemoryMeter) -> dict[str, dict[str, int]]:
         figures = {}
         for name, feed in self._feeds().items():
             size = held.bytes_of([feed, self.published[name]])
@@ -127,7 +127,7 @@ class RunningQuery(ABC, Generic[T]):
             figures[operator.label] = _together(figures.get(operator.label), found)
         return {**figures, OUTPUT: self._output_stats(held)}
 
-    def _output_stats(self, held: Held) -> dict[str, int]:
+    def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
         """Return the figures of what comes out; its events are the rows that wait to be sent."""
         return {
             "windows": 0,
@@ -163,13 +163,13 @@ class RunningQuery(ABC, Generic[T]):
         """
         if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
-        self._wake()
+        self._flush()
         return self._why()
 
     def _why(self) -> str | None:
-        from streamdsl.engine.why import Why
+        from streamdsl.engine.diagnose import Diagnosis
 
-        return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
+        return str(Diagnosis(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
     def ctis(self) -> Mapping[str, int]:
@@ -182,7 +182,7 @@ class RunningQuery(ABC, Generic[T]):
         """The unit of time of the sources, None if it is not known."""
 
     @abstractmethod
-    def _feeds(self) -> Mapping[str, Feed]:
+    def _feeds(self) -> Mapping[str, SourceStats]:
         """Return what is known of the sources, by name."""
 
     def _lets_ids_go(self) -> bool:
@@ -191,7 +191,7 @@ class RunningQuery(ABC, Generic[T]):
         is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender knows
         return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)
 
-    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
+    def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
         """Run one piece of some sources through the plan, and return what it sends."""
         for name, (_, cti) in pieces.items():
             self._ctis[name] = cti
@@ -201,24 +201,24 @@ class RunningQuery(ABC, Generic[T]):
             self._failure = error
             raise
 
-    def _wake(self) -> None:
+    def _flush(self) -> None:
         """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
         was, self._is_changing = self._is_changing, True
-        self._settle()
+        self._flush_pending()
         self._is_changing = was
 
-    def _look(self) -> None:
-        """Do as `_wake` does, and let operators put their state in order: who reads it then changes nothing."""
+    def _flush_for_reading(self) -> None:
+        """Do as `_flush` does, and let operators put their state in order: who reads it then changes nothing."""
         was, self._is_changing = self._is_changing, True
-        self._settle()
+        self._flush_pending()
         for operator in self._graph.operators:
-            operator.put_in_order()
+            operator.flush_deferred()
         self._is_changing = was
 
-    def _settle(self) -> None:
-        self._graph.settle()
+    def _flush_pending(self) -> None:
+        self._graph.flush_counters()
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
         """Return what is sent of one step when it has been published."""
         (out,) = outputs
         self._publish(pieces, out)
@@ -240,7 +240,7 @@ class RunningQuery(ABC, Generic[T]):
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
         """Return the largest LE or CTI of the input, and how many of its rows have changed."""
         for batch, cti in pieces.values():
-            self._now = max(self._now, cti, batch.watermark)
+            self._now = max(self._now, cti, batch.high_water)
         return self._now, sum([size_of(batch) for batch, _ in pieces.values()])
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:

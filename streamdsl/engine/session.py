@@ -14,14 +14,14 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.input_buffer import InputBuffer
 from streamdsl.engine.limits import Limits
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
-from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.state.parts import Parts
-from streamdsl.engine.waiting import Waiting
+from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.columns import is_frame
@@ -33,7 +33,7 @@ from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit,
 from streamdsl.temporal.numbers import whole
 
 if TYPE_CHECKING:
-    from streamdsl.engine.why import Feed
+    from streamdsl.engine.diagnose import SourceStats
 
 T = TypeVar("T", default=Any)
 
@@ -77,9 +77,9 @@ class Session(RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
-        self._early: list[Sent] = []
+        self._early: list[StepOutput] = []
         self._limits = Limits(self)
-        self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
+        self._waiting = InputBuffer(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
@@ -89,7 +89,7 @@ class Session(RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        out = events_sent(self._push(events, source))
+        out = output_events(self._push(events, source))
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -105,7 +105,7 @@ class Session(RunningQuery[T]):
         out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
-    def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
+    def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[StepOutput]:
         """Take a batch and return what it sends; whoever hands that out then says that nothing changes any more."""
         self._check_open()
         ingress = self._ingress(source)
@@ -121,7 +121,7 @@ class Session(RunningQuery[T]):
         if not sent or sent[-1].cti is None:
             self._limits.name_cause(len(pushed), sent)
         else:
-            self._limits.unsettled = 0
+            self._limits.events_since_cti = 0
         return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
@@ -171,13 +171,13 @@ class Session(RunningQuery[T]):
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
-        self._wake()
+        self._flush()
         self._waiting = None  # the last step runs, whatever its CTI
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = events_sent(self._with_early(sent))
+        out = output_events(self._with_early(sent))
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -215,7 +215,7 @@ class Session(RunningQuery[T]):
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
         """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
-        self._look()
+        self._flush_for_reading()
         if self._attached:
             names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
             raise SessionError(
@@ -223,7 +223,7 @@ class Session(RunningQuery[T]):
                 hint="detach them, and attach them again after restore",
             )
         for stream in (*self.published.values(), self.output):
-            stream.settle()
+            stream.flush()
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
@@ -275,21 +275,21 @@ class Session(RunningQuery[T]):
         # Integers are ticks of any unit, so they tell something only where there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
-    def _with_early(self, sent: list[Sent]) -> list[Sent]:
+    def _with_early(self, sent: list[StepOutput]) -> list[StepOutput]:
         early, self._early = self._early, []
         return [*early, *sent]
 
-    def _feeds(self) -> Mapping[str, Feed]:
+    def _feeds(self) -> Mapping[str, SourceStats]:
         return self._sources
 
-    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
+    def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
         if self._importers:
             pieces = {**pieces, **self._imported(pieces)}
         if self._waiting is None:
             return super()._step(pieces)
         if not self._attached and self._waiting.take(pieces):
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
-            return Sent([], None)
+            return StepOutput([], None)
         # What is shown of keys that are equal, as 1 and 1.0, depends on which are remembered: then all rows run.
         runs_all = self._attached or any(table.remembered for table in self._graph.key_tables)
         closing = None if runs_all else self._waiting.close(pieces)
@@ -299,9 +299,9 @@ class Session(RunningQuery[T]):
             self._graph.keeps_keys = False
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
             if any(table.remembered for table in self._graph.key_tables):
-                self._wake()
+                self._flush()
             return sent
-        self._wake()
+        self._flush()
         sent = super()._step(pieces)
         self._wait()
         return sent
@@ -313,13 +313,13 @@ class Session(RunningQuery[T]):
         if self._waiting is not None:
             self._waiting.wait(MIN_TIME if self._egress.n_held else min(self._ctis.values(), default=MIN_TIME))
 
-    def _settle(self) -> None:
-        super()._settle()
+    def _flush_pending(self) -> None:
+        super()._flush_pending()
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
             super()._step(dict.fromkeys(self._ctis, piece))
 
-    def _tick(self) -> list[Sent]:
+    def _tick(self) -> list[StepOutput]:
         """Let the clocks of sources give their CTIs, and return what that sends."""
         pieces = {}
         for name in self._clocks:

@@ -36,14 +36,14 @@ class RankedAggregate(MemberAggregate):
 
     keeps_parts = True
 
-    def results(self, asked: Windows) -> AnyColumn:
-        members = asked.members(self.order)
-        part = asked.rows.argument_part(self._argument)[members.places]
+    def results(self, requested: Windows) -> AnyColumn:
+        members = requested.members(self.order)
+        part = requested.rows.argument_part(self._argument)[members.places]
         found = _ranks(field_of_nested(part, "_0")) if is_nested(part) else None
         if found is not None:
             return self._of_ranks(found, field_of_nested(part, "_1"), members)
         column = part.column if isinstance(part, Held) else part
-        return column_of(self._of_each(Values(column, members), asked))
+        return column_of(self._of_each(Values(column, members), requested))
 
     def _of_ranks(self, found: _Ranks, rows: AnyColumn, members: Members) -> AnyColumn:
         order = stable_order(found.ranks)

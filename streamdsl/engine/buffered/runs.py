@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.group_times import ROOM, GroupTimes
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.order import payload_keys
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero

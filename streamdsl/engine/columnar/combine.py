@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
-from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import ascending, stable_order
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import integer_codes, ordered_codes
 from streamdsl.expr.table import Rows, flatnonzero
@@ -27,10 +27,10 @@ class Combined(NamedTuple):
 
     groups: Ticks
     numbers: Ticks
-    lanes: Lanes
+    totals: AccumulatorColumns
 
 
-def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
+def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     """Return what rows add to the windows that each covers, none without end, nor none at all; there must be room for these."""
     block = _Block.of(parts)
     if block.is_dense and all(map(_is_plain, parts)):
@@ -44,10 +44,10 @@ def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
     rows = Pending.concat(parts)
     if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
-        lanes = Lanes(len(pairs))
-        lanes.add(pairs.index, rows.terms)
-        return Combined(pairs.second, pairs.first, lanes)
-    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms, room)
+        totals = AccumulatorColumns(len(pairs))
+        totals.add(pairs.index, rows.terms)
+        return Combined(pairs.second, pairs.first, totals)
+    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms, budget)
 
 
 class _Block(NamedTuple):
@@ -88,22 +88,22 @@ class _Block(NamedTuple):
 
 def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -> Combined:
     """Add rows up in a place for each window and group; in each window groups come in some order (None: as they are)."""
-    lanes = Lanes((block.n + 1) * block.width)
+    totals = AccumulatorColumns((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
-        lanes.add(_flat(part.lo, part.groups, block), part.terms)
+        totals.add(_flat(part.lo, part.groups, block), part.terms)
         if not is_single:
-            lanes.add(_flat(part.hi, part.groups, block), -part.terms)
+            totals.add(_flat(part.hi, part.groups, block), -part.terms)
     if not is_single:
-        lanes.cumulate(block.width)
-    counts = lanes.counts(ROWS)
+        totals.cumulate(block.width)
+    counts = totals.counts(ROWS)
     if order is None:
         found = flatnonzero(counts)
     else:
         found = flatnonzero((counts.reshape(-1, block.width)[:, order] != 0).ravel())
         places = found % block.width
         found += order[places] - places
-    return Combined(found % block.width + block.lowest, found // block.width + block.first, lanes.take(found))
+    return Combined(found % block.width + block.lowest, found // block.width + block.first, totals.take(found))
 
 
 def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
@@ -119,10 +119,10 @@ def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
         found = _dense(near, coded, stable_order(groups))
     elif all(part.is_single for part in parts):
         index, cells = integer_codes(np.concatenate([_flat(part.lo, part.groups, coded) for part in near]))
-        lanes = Lanes(len(cells))
+        totals = AccumulatorColumns(len(cells))
         for part, stop in zip(parts, stops, strict=True):
-            lanes.add(index[stop - len(part.lo) : stop], part.terms)
-        found = Combined(cells % coded.width, cells // coded.width + coded.first, lanes)
+            totals.add(index[stop - len(part.lo) : stop], part.terms)
+        found = Combined(cells % coded.width, cells // coded.width + coded.first, totals)
     else:
         return None
     return found._replace(groups=groups[found.groups])
@@ -148,33 +148,33 @@ def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
         places -= block.lowest
         at += len(part.lo)
     found, counts = counted_runs(ascending(flat))
-    lanes = Lanes(len(counts))
+    totals = AccumulatorColumns(len(counts))
     for term in parts[0].terms.parts:
-        lanes.add_sums(term.lane, counts, block.rows)
-    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, lanes)
+        totals.add_sums(term.column, counts, block.rows)
+    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, totals)
 
 
 def _is_plain(part: Pending) -> bool:
     """Say whether rows only add numbers, so that a window with rows in it has a number of rows."""
-    return part.signs is None and not part.terms.loose
+    return part.signs is None and not part.terms.non_numeric
 
 
-def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Room) -> Combined:
+def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, budget: WindowBudget) -> Combined:
     """Sum up the deltas of each group, between two of which all windows are alike; windows come in order, and groups in each."""
     codes, known = ordered_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
     starting, ending = pairs.index[: len(lo)], pairs.index[len(lo) :]
-    lanes = Lanes(len(pairs))
-    lanes.add(starting, terms)
-    lanes.add(ending, -terms)
-    lanes.cumulate()
+    totals = AccumulatorColumns(len(pairs))
+    totals.add(starting, terms)
+    totals.add(ending, -terms)
+    totals.cumulate()
     begun, ended = np.bincount(starting, minlength=len(pairs)), np.bincount(ending, minlength=len(pairs))
     covered = flatnonzero(np.cumsum(begun - ended))
     lengths = pairs.second[covered + 1] - pairs.second[covered]
-    room.take(int(lengths.sum()))
+    budget.take(int(lengths.sum()))
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     numbers = pairs.second[positions] + offsets
     order = stable_order(numbers)
     positions = positions[order]
-    return Combined(known[pairs.first[positions]], numbers[order], lanes.take(positions))
+    return Combined(known[pairs.first[positions]], numbers[order], totals.take(positions))

@@ -1,4 +1,4 @@
-"""Slots: lanes by window number and group, made when they are first written and used again once dropped."""
+"""Slots: totals by window number and group, made when they are first written and used again once dropped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.index.pair_index import PairIndex, Places
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
@@ -17,7 +17,7 @@ _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 class SlotTable(PairIndex):
-    """A slot for each window number and group that is in use, with lanes; slots are known by their window number too.
+    """A slot for each window number and group that is in use, with totals; slots are known by their window number too.
 
     >>> table = SlotTable()
     >>> slots = table.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
@@ -27,7 +27,7 @@ class SlotTable(PairIndex):
     """
 
     def __init__(self) -> None:
-        self.lanes = Lanes(0)
+        self.totals = AccumulatorColumns(0)
         self._made: dict[int, list[Places]] = {}
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
@@ -35,7 +35,7 @@ class SlotTable(PairIndex):
 
     def grow(self, size: int) -> None:
         super().grow(size)
-        self.lanes.grow(size)
+        self.totals.grow(size)
 
     def made(self, slots: Rows) -> None:
         for number, start, stop, order in _runs(self.number[slots]):
@@ -47,7 +47,7 @@ class SlotTable(PairIndex):
     def release(self, slots: Rows) -> None:
         super().release(slots)
         if len(slots):
-            self.lanes.clear(slots)
+            self.totals.clear(slots)
 
     def _note(self, number: int, slots: Rows) -> None:
         """Remember that slots are of a window number."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.row_table import NewRows, RowTable
 from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.pairs import distinct

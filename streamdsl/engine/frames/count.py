@@ -8,11 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, add_time
 from streamdsl.windows import Count, Output
@@ -68,7 +68,7 @@ class CountFrame(Frame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         # A point between others takes the last one out of windows, of which only their members tell what is left.
         if self.policy.time_sensitive or self._n * len(rows) > MOST:
             return False
@@ -183,7 +183,7 @@ class CountFrame(Frame):
         whole = flatnonzero(self.table.rows[windows] > 0)
         return codes[whole], windows[whole]
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         settled = np.full(max(1, len(self.table.codes)), cti)
         codes, windows = self._alive_windows(cti, rows)
         settled[codes] = np.minimum(cti, self.table.re[windows] - 1)

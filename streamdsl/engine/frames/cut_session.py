@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import covered
-from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Found, Policy, RowStep, refuse_unending
+from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Policy, RowStep, WindowColumns, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Session
@@ -102,7 +102,7 @@ class _WholeSessions(SessionFrame):
             self._forgotten = np.concatenate([self._forgotten, more])
         np.maximum.at(self._forgotten, codes, self._reach(re))
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         self._forgotten[codes[codes < len(self._forgotten)]] = MIN_TIME
 
     def known_without_rows(self, slots: Rows) -> Extents:
@@ -118,12 +118,12 @@ class _WholeSessions(SessionFrame):
 class CutSessionFrame(DisjointFrame):
     """Sessions that are cut into windows. A window is in the table once it has begun: a row without end is in endlessly many."""
 
-    def __init__(self, policy: Policy, windows: Session, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Session, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self._spec = windows
         self._longest = min(windows.longest, _LONGEST)
-        self._until = gate.until
-        self._room = room
+        self._until = emit_policy.until
+        self._budget = budget
         self.whole = _WholeSessions(windows, self.table.codes)
         self._begun = MIN_TIME
         """Windows that start before this time are in the table."""
@@ -152,7 +152,7 @@ class CutSessionFrame(DisjointFrame):
         hi = np.concatenate([np.maximum(changed.re_old, changed.re_new), whole.re[whole_ones], whole.re[opened]])
         whole.drop(gone)
         # Windows that are closed stay as they are, and are forgotten; of their rows some may have more to come.
-        lo, hi = np.maximum(lo, self.settled(self.cti, rows)[codes]), np.minimum(hi, self._begun)
+        lo, hi = np.maximum(lo, self.closed_until(self.cti, rows)[codes]), np.minimum(hi, self._begun)
         at = flatnonzero(lo < hi)
         if not len(at):
             return Stretches(codes[at], lo[at], hi[at], lo[at], hi[at])
@@ -160,7 +160,7 @@ class CutSessionFrame(DisjointFrame):
         lo, hi = Grids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
         grids = Grids(self.whole.table, around, self._longest)
         places = rows.overlapping(around, table.any_places)
@@ -175,17 +175,17 @@ class CutSessionFrame(DisjointFrame):
         at, lo, hi = at[inside], lo[inside], hi[inside]
         (sessions, begins), (_, ends) = grids.at(codes[at], lo), grids.at(codes[at], hi - 1)
         filled = covered(sessions, begins, ends + 1, np.ones(len(at), dtype=np.int64))
-        self._room.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
+        self._budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
         of, numbers = filled.spread()
         sessions = filled.codes[of]
         starts, stops = grids.windows(sessions, numbers)
         if not len(sessions):
-            return Found(around.low[sessions], grids.codes[sessions], starts, stops, numbers)
+            return WindowColumns(around.low[sessions], grids.codes[sessions], starts, stops, numbers)
         found = table.stretches(grids.codes[sessions], starts, stops)
         self._looked_at = members = self.spans(found, codes, rows.extents(places), places)
-        return Found(found.low, found.codes, starts, stops, members.sizes)
+        return WindowColumns(found.low, found.codes, starts, stops, members.sizes)
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         starts, ends = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         stops = self.table.any_places(found.codes, found.re)
         # In the window in which it ended, or ends now, a row that stays is before and after; how it looks there may differ.
@@ -199,11 +199,11 @@ class CutSessionFrame(DisjointFrame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         begun, whole = self._begins_before(), self.whole.table
         if self._coming is None:
             self._coming = self._next_start()
-        if begun > self._coming or self.policy.time_sensitive or not self.whole.takes(rows, watermark, held):
+        if begun > self._coming or self.policy.time_sensitive or not self.whole.takes(rows, high_water, held):
             return False
         times: list[int] = []
         for code, le, re in rows:
@@ -267,7 +267,7 @@ class CutSessionFrame(DisjointFrame):
 
     def _first_open(self, cti: int, rows: Arrangement) -> tuple[Rows, Ticks, Ticks]:
         """Return the windows of sessions that have begun before a CTI and are not closed, whether rows are in them or not."""
-        whole, settled = self.whole.table, self.settled(cti, rows)
+        whole, settled = self.whole.table, self.closed_until(cti, rows)
         slots = whole.all()
         times = settled[whole.code[slots]]
         going_on = flatnonzero((whole.le[slots] <= times) & (times < whole.re[slots]))
@@ -305,8 +305,8 @@ class CutSessionFrame(DisjointFrame):
         whole = self.whole.table
         whole.keep(whole.re[whole.all()] > cti)
 
-    def let_go(self, codes: Rows) -> None:
-        self.whole.let_go(codes)
+    def forget_partitions(self, codes: Rows) -> None:
+        self.whole.forget_partitions(codes)
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         return int(self._first_starts(cti, rows).min())
@@ -322,7 +322,7 @@ class CutSessionFrame(DisjointFrame):
     def n_waiting(self, rows: Arrangement) -> int:
         return len(self.table.codes)
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
         held = len(self.whole.table)
-        groups = coming.rows if self.is_grouped else 1
-        return coming.beyond(watermark if held else None, self._longest, self._longest, groups, held)
+        groups = arrivals.rows if self.is_grouped else 1
+        return arrivals.beyond(high_water if held else None, self._longest, self._longest, groups, held)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Coming
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Windows, unending
@@ -43,7 +43,7 @@ class Changed(NamedTuple):
         return stay
 
 
-class Found(NamedTuple):
+class WindowColumns(NamedTuple):
     """Windows that must be, in order: where they are, and how many rows are in each."""
 
     low: Column
@@ -52,9 +52,9 @@ class Found(NamedTuple):
     re: Ticks
     rows: Ticks
 
-    def take(self, at: Rows) -> Found:
+    def take(self, at: Rows) -> WindowColumns:
         """Return some of them, in their order."""
-        return Found(*(column[at] for column in self))
+        return WindowColumns(*(column[at] for column in self))
 
 
 class Split(NamedTuple):
@@ -147,13 +147,13 @@ class Frame(ABC):
         """Return for how many rows or partitions windows may begin though no row changes."""
         return 0
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
         """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
         return 0
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         """Say whether rows that come, given by code, LE and RE, can be taken one by one, at a watermark; if so, that begins."""
         return False
 
@@ -195,7 +195,7 @@ class Frame(ABC):
     def open_windows(self, cti: int, rows: Arrangement) -> Rows:
         """Return the windows that changes from a CTI on can alter, by partition and start."""
         slots = self.table.all()
-        return slots[self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]]
+        return slots[self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]]]
 
     def first_start(self, cti: int, rows: Arrangement) -> int:
         """Return the LE of the first window that is open at a CTI and has rows, that CTI if there is none before."""
@@ -226,7 +226,7 @@ class Frame(ABC):
         self.sweep(cti, rows)
         is_held = np.zeros(len(table.codes), dtype=np.bool_)
         is_held[self.held_codes(cti, rows)] = True
-        self.let_go(flatnonzero(~is_held))
+        self.forget_partitions(flatnonzero(~is_held))
         is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
         table.codes.keep(flatnonzero(is_held))
         self._most = 2 * self.n_kept + _SPARE
@@ -260,10 +260,10 @@ class Frame(ABC):
 
     def is_kept(self, cti: int, rows: Arrangement, slots: Rows) -> NDArray[np.bool_]:
         """Say which entries of the table changes from a CTI on can need."""
-        kept: NDArray[np.bool_] = self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]
+        kept: NDArray[np.bool_] = self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]]
         return kept
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         """Forget what is known of partitions that are let go."""
 
     def first_alive(self, cti: int, rows: Arrangement) -> Ticks:
@@ -276,9 +276,9 @@ class Frame(ABC):
 
     def closed(self, cti: int, rows: Arrangement) -> int:
         """Return the time until which windows are closed in all partitions, also in those to come."""
-        return int(self.settled(cti, rows).min())
+        return int(self.closed_until(cti, rows).min())
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         """Return for each partition the time until which windows are closed: those with W.RE <= it are."""
         return np.minimum(self.first_alive(cti, rows), cti)
 
@@ -320,7 +320,7 @@ class DisjointFrame(Frame):
         found = self.windows(changed, around, portion, rows)
         return self._replace(around, portion, found, self.differ(changed, found))
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         if self.policy.time_sensitive:
             return False
         table = self.table
@@ -373,14 +373,14 @@ class DisjointFrame(Frame):
         """Return the stretches in which windows start that may not be as before, merged."""
 
     @abstractmethod
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         """Return the windows that start in some stretches; the portion has those that did before the change."""
 
     @abstractmethod
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         """Say in which windows there may be other members, or members that look otherwise to a module."""
 
-    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
+    def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
         """Put windows in the place of those that were, each in the slot of the one that started there."""
         table = self.table
         inside = flatnonzero(around.holds(portion.numbers))

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep, refuse_unending
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
@@ -87,11 +87,11 @@ class GridFrame(Frame):
 
     table: GridTable
 
-    def __init__(self, policy: Policy, windows: Hopping, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Hopping, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self.grid = windows
-        self.numbers = GridNumbers(windows, gate)
-        self.room = room
+        self.numbers = GridNumbers(windows, emit_policy)
+        self.budget = budget
         self.table = GridTable(windows)
         self.last = MIN_TIME
         """The number of the last window that may show."""
@@ -110,42 +110,42 @@ class GridFrame(Frame):
             parts.append(self._seen_otherwise(changed, first))
         return self._touched(parts)
 
-    def open(self, watermark: int, rows: Arrangement) -> Touched:
+    def open(self, high_water: int, rows: Arrangement) -> Touched:
         """Open the windows that a watermark lets show."""
-        last = self.numbers.last_open(watermark)
+        last = self.numbers.last_open(high_water)
         if last <= self.last:
             return UNTOUCHED
         places = rows.take_marked()
-        if watermark == INFINITY and self.numbers.gate.until == INFINITY:
+        if high_water == INFINITY and self.numbers.emit_policy.until == INFINITY:
             refuse_unending(self.grid, rows, places)
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
-        if watermark == INFINITY:  # a window that would end beyond the range of times never does
+        if high_water == INFINITY:  # a window that would end beyond the range of times never does
             self._check(int(stop[stop < ENDLESS].max(initial=self._latest + 1)) - 1)
         rows.mark(places[flatnonzero(stop > last + 1)])
         opened = self._between(codes, le, stop, last)
         self.last = last
         return self._touched([opened])
 
-    def begun(self, watermark: int, rows: Arrangement) -> Rows:
+    def begun(self, high_water: int, rows: Arrangement) -> Rows:
         """Return slots for the windows that have begun, and may not show yet, in order: to be looked at, and dropped."""
-        waiting = self.waiting(watermark, rows)
+        waiting = self.waiting(high_water, rows)
         at, numbers = waiting.spread()
         return self.table.find(waiting.codes[at], numbers)
 
-    def waiting(self, watermark: int, rows: Arrangement) -> Covered:
+    def waiting(self, high_water: int, rows: Arrangement) -> Covered:
         """Return the windows that have begun, and may not show yet."""
         places = rows.marked()
         le = rows.rows.le[places]
         stop = self._after_last(le, rows.rows.re[places])
-        return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(watermark))
+        return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(high_water))
 
-    def reserve(self, changed: Changed, watermark: int) -> None:
+    def reserve(self, changed: Changed, high_water: int) -> None:
         """Raise `UnboundedOutputError` if there is no room for windows that have begun, which rows come into."""
-        last, first = self.numbers.last_begun(watermark), self.numbers.first_ending_after(changed.le)
+        last, first = self.numbers.last_begun(high_water), self.numbers.first_ending_after(changed.le)
         stop = np.minimum(self._after_last(changed.le, changed.re_new), last + 1)
-        if float((stop - first).sum(dtype=np.float64)) > self.room.left:
-            self.room.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
+        if float((stop - first).sum(dtype=np.float64)) > self.budget.left:
+            self.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
 
     def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
         """Return the windows of rows up to a number that are not open yet."""
@@ -175,7 +175,7 @@ class GridFrame(Frame):
         found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
         if not len(found.codes):
             return UNTOUCHED
-        self.room.take(int(found.lengths.sum()))
+        self.budget.take(int(found.lengths.sum()))
         at, numbers = found.spread()
         self._check(int(numbers.max()))
         table, slots = self.table, self.table.find(found.codes[at], numbers)
@@ -193,8 +193,8 @@ class GridFrame(Frame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
-        last = self.numbers.last_open(watermark)
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
+        last = self.numbers.last_open(high_water)
         if last > self.last and held.n_marked:
             return False
         spans = [self.numbers.entered(le, le, re) for _, le, re in rows]
@@ -222,11 +222,11 @@ class GridFrame(Frame):
     def n_waiting(self, rows: Arrangement) -> int:
         return rows.n_marked
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
         held, grid = rows.n_marked, self.grid
-        opened = min(watermark, grid.start(self.last + 1)) if held else None
-        groups, held = (coming.rows, held) if self.is_grouped else (1, min(held, 1))
-        return coming.beyond(opened, grid.size, grid.hop, groups, held)
+        opened = min(high_water, grid.start(self.last + 1)) if held else None
+        groups, held = (arrivals.rows, held) if self.is_grouped else (1, min(held, 1))
+        return arrivals.beyond(opened, grid.size, grid.hop, groups, held)
 
     # Time
 
@@ -237,7 +237,7 @@ class GridFrame(Frame):
         return super().closed(cti, rows) if self.policy.sees_ends else cti
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        re, settled = rows.rows.re[places], self.settled(cti, rows)
+        re, settled = rows.rows.re[places], self.closed_until(cti, rows)
         needed: NDArray[np.bool_] = re >= cti
         if cti == INFINITY:
             return needed

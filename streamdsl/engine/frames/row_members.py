@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Frame

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.creation import Made, creation_of
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.creation import CreatedWindows, creation_of
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -37,7 +37,7 @@ class _Step(NamedTuple):
     """What is found in a step: the rows of partitions, the windows that are created in them, and those that go on from before."""
 
     positions: Positions
-    made: Made
+    made: CreatedWindows
     going_on: Rows
 
 
@@ -51,11 +51,11 @@ class SequenceFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
     by_period: ClassVar[bool] = False
 
-    def __init__(self, policy: Policy, windows: Sequenced, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Sequenced, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self._spec = windows
-        self._creation = creation_of(windows, room)
-        self._until = gate.until
+        self._creation = creation_of(windows, budget)
+        self._until = emit_policy.until
         self._dropped: Ticks = np.empty(0, dtype=np.int64)
         """For each partition how many of its first rows have been forgotten."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
@@ -77,7 +77,7 @@ class SequenceFrame(DisjointFrame):
         self._step: _Step | None = None
         self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """For each partition whether only the rows of windows are left that wait, as no other one will begin."""
-        self._label = room.label
+        self._label = budget.label
 
     # Which windows change
 
@@ -163,14 +163,14 @@ class SequenceFrame(DisjointFrame):
         origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
         return Positions(codes, rows.rows, places, order, self._dropped[codes], origin)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         assert self._step is not None
         table, codes, (positions, made, before) = self.table, around.codes, self._step
         goes_on = np.searchsorted(codes, table.code[before])
         columns = (goes_on, table.le[before], made.ends[goes_on], table.starting[before], table.rows[before])
         of, le, re, first, sizes = (np.concatenate(pair) for pair in zip(columns, made[:5], strict=True))
         order, low = sorted_integers(table.places(codes[of], le))
-        found = Found(low, codes[of[order]], le[order], re[order], sizes[order])
+        found = WindowColumns(low, codes[of[order]], le[order], re[order], sizes[order])
         self._first, self._differ = first[order], np.zeros(len(order), dtype=np.bool_)
         new, moved = flatnonzero(order >= len(before)), self._counted(changed)
         if len(new) and len(moved) and len(portion.slots):
@@ -181,10 +181,10 @@ class SequenceFrame(DisjointFrame):
         self._since[codes] = INFINITY
         return found
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         return self._differ
 
-    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
+    def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
         touched = super()._replace(around, portion, found, differ)
         self.table.starting[self._made] = self._first
         return touched
@@ -195,7 +195,7 @@ class SequenceFrame(DisjointFrame):
 
     # Row by row: one that comes last may have to wait until the first window begins that it is in.
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         if self.opens() or len({code for code, _, _ in rows}) < len(rows):
             return False
         return all(self._wait(code, le) is not None for code, le, _ in rows)
@@ -233,7 +233,7 @@ class SequenceFrame(DisjointFrame):
 
     # Time: all before a CTI is settled. A window that ends at the CTI stays, as the row that ends it may still go.
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         return np.full(max(1, len(self.table.codes)), max(cti, MIN_TIME + 1) - 1)
 
     def settled_output(self, cti: int, rows: Arrangement) -> int:
@@ -276,11 +276,11 @@ class SequenceFrame(DisjointFrame):
         # There may be partitions without a window.
         return super().n_kept + self.table.codes.n_held
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         self._reset(codes[codes < len(self._since)])
 
 
-def _have_others(positions: Positions, windows: Found, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
+def _have_others(positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
     """Say which windows may have other rows than one that stood there, which began with the position `was`.
 
     A row between the first and the last one has changed, or the first one has moved further than rows before it have come.

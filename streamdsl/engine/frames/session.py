@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Output, Session
@@ -49,7 +49,7 @@ class SessionFrame(DisjointFrame):
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
         return self._widened(changed.codes, changed.le, reach)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         # A session that has lost nothing counts as one row of many; of one that has, all rows are looked at.
         table, places_of = self.table, self.table.any_places
         starts = places_of(changed.codes, changed.le)
@@ -106,17 +106,19 @@ class SessionFrame(DisjointFrame):
         table = self.table
         return Extents(table.code[slots], table.le[slots], table.re[slots], table.rows[slots])
 
-    def _joined(self, extents: Extents) -> Found:
+    def _joined(self, extents: Extents) -> WindowColumns:
         """Return the sessions of rows, and of whole sessions: one begins where those before have ended."""
         if not len(extents.codes):
-            return Found(self.table.any_places(extents.codes, extents.le), *extents)
+            return WindowColumns(self.table.any_places(extents.codes, extents.le), *extents)
         order, starts = sorted_integers(self.table.any_places(extents.codes, extents.le))
         codes, le, reach, rows = (column[order] for column in extents)
         furthest = np.maximum.accumulate(self.table.any_places(codes, reach))
         first = flatnonzero(np.concatenate([[True], starts[1:] >= furthest[:-1]]))
-        return Found(starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first))
+        return WindowColumns(
+            starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first)
+        )
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         if not self.policy.time_sensitive:
             moved = flatnonzero(~changed.stay)
             changed = Changed(*(column[moved] for column in changed))
@@ -141,7 +143,7 @@ class SessionFrame(DisjointFrame):
 
     def settled_output(self, cti: int, rows: Arrangement) -> int:
         table, slots = self.table, self.open_windows(cti, rows)
-        settled = self.settled(cti, rows)[table.code[slots]]
+        settled = self.closed_until(cti, rows)[table.code[slots]]
         going_on = slots[table.le[slots] <= settled]
         times = table.re[going_on] if self.policy.output is Output.POINT_AT_END else table.le[going_on]
         return int(times.min(initial=cti))

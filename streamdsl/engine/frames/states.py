@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.modules import Sees, StateAggregate, Windows
 from streamdsl.engine.buffered.runs import Order
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame
@@ -20,10 +20,10 @@ from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
 
 
-class Asked(Windows, Protocol):
+class RequestedWindows(Windows, Protocol):
     """Windows that aggregates are asked for, of which some can be asked for alone."""
 
-    def at(self, windows: Rows) -> Asked:
+    def at(self, windows: Rows) -> RequestedWindows:
         """Return some of them."""
 
 
@@ -153,7 +153,7 @@ class WindowStates:
         self.modules = modules
         self._table.states = [object_column([]) for _ in modules]
 
-    def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
+    def of(self, module: StateAggregate, found: RequestedWindows, slots: Rows) -> list[Any]:
         """Return the states of windows, which are in order, up to date."""
         column = self._column(module)
         if module.sees is Sees.NOTHING:
@@ -167,13 +167,13 @@ class WindowStates:
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
         held = column[slots]
         if len(known):
-            asked = found.at(known)
-            held[known] = object_column(module.advanced(asked, held[known].tolist(), gone.at(known), come.at(known)))
+            requested = found.at(known)
+            held[known] = object_column(module.advanced(requested, held[known].tolist(), gone.at(known), come.at(known)))
         if len(new):
-            asked = found.at(new)
-            members = asked.members(module.order)
+            requested = found.at(new)
+            members = requested.members(module.order)
             nothing = members.only(new[:0])
-            held[new] = object_column(module.advanced(asked, [None] * len(new), nothing, members))
+            held[new] = object_column(module.advanced(requested, [None] * len(new), nothing, members))
         column[slots] = held
         return list(held.tolist())
 
@@ -199,27 +199,29 @@ class WindowSums:
     def __init__(self, changes: MemberChanges) -> None:
         self._changes = changes
 
-    def of(self, found: Asked, slots: Rows, terms_of: Callable[[Rows], Terms]) -> Lanes:
+    def of(self, found: RequestedWindows, slots: Rows, terms_of: Callable[[Rows], Terms]) -> AccumulatorColumns:
         """Return the sums of windows, which are in order, up to date; `terms_of` says what rows add."""
         table = self._changes.frame.table
-        lanes = table.lanes
+        totals = table.totals
         new, before = self._changes.copies(slots)
-        copied = flatnonzero(table.has_lanes[before])
-        lanes.copy(new[copied], before[copied])
-        table.has_lanes[new[copied]] = True
-        known, unknown = flatnonzero(table.has_lanes[slots]), flatnonzero(~table.has_lanes[slots])
+        copied = flatnonzero(table.has_totals[before])
+        totals.copy(new[copied], before[copied])
+        table.has_totals[new[copied]] = True
+        known, unknown = flatnonzero(table.has_totals[slots]), flatnonzero(~table.has_totals[slots])
         gone, come = self._changes.since(slots)
         for members, sign in ((gone, -1), (come, 1)):
             inside = members.at(known)
             if len(inside.places):
                 terms = terms_of(inside.places)
-                lanes.add(slots[known[inside.first]], terms if sign == 1 else -terms)
+                totals.add(slots[known[inside.first]], terms if sign == 1 else -terms)
         if len(unknown):
-            lanes.clear(slots[unknown])
+            totals.clear(slots[unknown])
             members = found.at(unknown).members(Order.ANY)
-            lanes.merge(slots[unknown], Lanes.of_spans(members.first, members.last, len(unknown), terms_of(members.places)))
-        table.has_lanes[slots] = True
-        return lanes.take(slots)
+            totals.merge(
+                slots[unknown], AccumulatorColumns.of_spans(members.first, members.last, len(unknown), terms_of(members.places))
+            )
+        table.has_totals[slots] = True
+        return totals.take(slots)
 
 
 def _unpacked(pairs: Rows, places: Rows) -> Pairs:

@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
+from streamdsl.engine.data_driven.ending_results import EndingResults
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.packing import Packing
+from streamdsl.engine.data_driven.sorted_index import Portion, SortedIndex
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.packing import Packing
-from streamdsl.engine.swept.results import EndingResults
-from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -35,9 +35,9 @@ class WindowTable:
         self.results = EndingResults()
         self.states: list[Column] = []
         """Columns of what modules keep for each window, None where there is nothing."""
-        self.lanes = Lanes(0)
-        """What the members of windows add up to, where `has_lanes` says so."""
-        self.has_lanes: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self.totals = AccumulatorColumns(0)
+        """What the members of windows add up to, where `has_totals` says so."""
+        self.has_totals: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._free: Rows = np.empty(0, dtype=np.intp)
         self._packing = Packing()
         self.index = SortedIndex()
@@ -77,8 +77,8 @@ class WindowTable:
         self.le, self.re, self.rows, self.starting, self.code = (longer(column, size) for column in columns)
         self.results.grow(size)
         self.states = [np.concatenate([column, np.full(size - len(column), None)]) for column in self.states]
-        self.lanes.grow(size)
-        self.has_lanes = longer(self.has_lanes, size)
+        self.totals.grow(size)
+        self.has_totals = longer(self.has_totals, size)
         self.capacity = size
 
     def drop(self, slots: Rows) -> None:
@@ -97,7 +97,7 @@ class WindowTable:
         """Drop what is kept of the members of windows."""
         for column in self.states:
             column[slots] = None
-        self.has_lanes[slots] = False
+        self.has_totals[slots] = False
 
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""

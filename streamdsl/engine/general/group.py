@@ -13,8 +13,8 @@ from sortedcontainers import SortedSet
 
 from streamdsl.engine.general.event_index import EventIndex, EventRow
 from streamdsl.engine.general.window_index import OutputRow, WindowEntry, WindowIndex
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.room import MOST, Room
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.window_budget import MOST, WindowBudget
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
@@ -30,7 +30,7 @@ _MOST_CHANGES = 64
 class Setting:
     """What the groups of one window operator share."""
 
-    gate: Gate
+    emit_policy: EmitPolicy
     output: Output
     time_sensitive: bool
     sees_ends: bool
@@ -39,7 +39,7 @@ class Setting:
     """The modules that keep states, by their position."""
     label: str = ""
     """The operator's, for errors."""
-    room: Room = field(default_factory=lambda: Room("", "windows", MOST))
+    budget: WindowBudget = field(default_factory=lambda: WindowBudget("", "windows", MOST))
 
     def copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
         """Return copies of a window's states, for another with the same members."""
@@ -79,7 +79,7 @@ class GroupWindows(ABC):
         self.cause = MIN_TIME
         self.causes: dict[int, int] = {}
         self.ordinals: dict[int, set[int]] = {}
-        self.watermark = MIN_TIME
+        self.high_water = MIN_TIME
         self.scheduled: int | None = None
         self._alive: list[tuple[int, int, EventRow]] = []
         self._tickets = itertools.count()
@@ -99,7 +99,7 @@ class GroupWindows(ABC):
         """Keep the windows up to date with the change of one event's RE."""
 
     @abstractmethod
-    def reveal(self, watermark: int) -> None:
+    def reveal(self, high_water: int) -> None:
         """Raise the watermark: windows that it opens become dirty."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class GroupWindows(ABC):
         return MIN_TIME
 
     @abstractmethod
-    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
+    def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
         """Yield the windows with members that have begun by the watermark but are not open yet."""
 
     @abstractmethod
@@ -149,13 +149,13 @@ class GroupWindows(ABC):
             start = self.earliest_start(cti)
             self.ordinals = {le: used for le, used in self.ordinals.items() if used and le >= start}
 
-    def settle(self, entry: WindowEntry, promised: int) -> bool:
+    def decide(self, entry: WindowEntry, promised: int) -> bool:
         """Say whether a dirty window's results are to be computed now; `promised` is the output CTI so far.
 
         A window that is out and has grown beyond the watermark stays out if taking it back would break that CTI.
         """
         must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
-        is_open = must_stay or self.setting.gate.is_open(entry.le, entry.re, self.watermark)
+        is_open = must_stay or self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water)
         entry.shown = is_open and entry.n_events > 0
         if not is_open:
             self.causes[entry.le] = MIN_TIME
@@ -249,8 +249,8 @@ class HiddenWindows(GroupWindows):
         super().__init__(setting)
         self.hidden: Any = SortedSet()
 
-    def settle(self, entry: WindowEntry, promised: int) -> bool:
-        is_open = super().settle(entry, promised)
+    def decide(self, entry: WindowEntry, promised: int) -> bool:
+        is_open = super().decide(entry, promised)
         if is_open or not entry.n_events:
             self.hidden.discard(entry.le)
         else:
@@ -261,21 +261,21 @@ class HiddenWindows(GroupWindows):
         super().drop(entry)
         self.hidden.discard(entry.le)
 
-    def reveal(self, watermark: int) -> None:
-        self.watermark = max(self.watermark, watermark)
+    def reveal(self, high_water: int) -> None:
+        self.high_water = max(self.high_water, high_water)
         while self.hidden:
             entry = self.windows.get(self.hidden[0])
             assert entry is not None
-            if not self.setting.gate.is_open(entry.le, entry.re, self.watermark):
+            if not self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water):
                 return
             self.hidden.discard(entry.le)
             self.touch(entry)
 
     def next_reveal(self) -> int | None:
         entry = self.windows.get(self.hidden[0]) if self.hidden else None
-        if entry is None or entry.re > self.setting.gate.until:
+        if entry is None or entry.re > self.setting.emit_policy.until:
             return None
-        return entry.re if self.setting.gate.by_end else entry.le
+        return entry.re if self.setting.emit_policy.by_end else entry.le
 
     def close(self, until: int) -> list[WindowEntry]:
         """Drop and return the windows with RE <= `until`; those that end beyond the bound of the run never opened."""
@@ -283,8 +283,8 @@ class HiddenWindows(GroupWindows):
         self.hidden.difference_update([entry.le for entry in closed])
         return closed
 
-    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
-        for le in self.hidden.irange(maximum=watermark):
+    def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
+        for le in self.hidden.irange(maximum=high_water):
             entry = self.windows.get(le)
             assert entry is not None
             yield entry

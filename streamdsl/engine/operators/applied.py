@@ -16,14 +16,14 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.codes import payload_codes
 from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.causes import breach, first_of
 from streamdsl.engine.frames.causes import causes as causes_of
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
 from streamdsl.expr.lists import Lists, items_of, lists_of
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
@@ -98,8 +98,8 @@ class ApplyOperator(FramedWindowOperator):
 
     node: WindowApply
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        super().__init__(label, node, gate)
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
+        super().__init__(label, node, emit_policy)
         self.takes_rows = False
         self._kept = _STAMPED if node.time_sensitive else _ROW
         self._is_time_bound = node.output is Output.TIME_BOUND
@@ -156,12 +156,12 @@ class ApplyOperator(FramedWindowOperator):
     def held_back(self) -> int:
         if not self._is_time_bound:
             return super().held_back()
-        return self._first_held() if self.gate.by_end else INFINITY
+        return self._first_held() if self.emit_policy.by_end else INFINITY
 
     def _first_held(self) -> int:
         """Return the first LE of the results of windows that have begun, and wait."""
         slots = self._hidden()
-        return self._first_result(slots[self.table.le[slots] <= self.watermark])
+        return self._first_result(slots[self.table.le[slots] <= self.high_water])
 
     def _first_result(self, slots: Rows) -> int:
         """Return the first LE of what windows, which are in order, would show."""
@@ -171,9 +171,9 @@ class ApplyOperator(FramedWindowOperator):
         results = self.members[0].results(self._computing(slots))
         return min((row.le for rows in results.tolist() for row in rows), default=INFINITY)
 
-    def _current(self, asked: Computing) -> Computed:
+    def _current(self, requested: Computing) -> Computed:
         """Return the results that windows, which are in order, have now."""
-        slots, found = asked.slots, self._columns(asked)["a0"]
+        slots, found = requested.slots, self._columns(requested)["a0"]
         if not self.node.time_sensitive:
             payloads, sizes = _items(found)
             return Computed(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
@@ -263,7 +263,7 @@ class ApplyOperator(FramedWindowOperator):
         rows = _concat([gone, moved, come])
         if not rows.size:
             return EMPTY
-        groups = self.swept.codes.groups(self.table.code[rows.slots])
+        groups = self.window_store.codes.groups(self.table.code[rows.slots])
         window_ids = self._ids(self.table.le[rows.slots], groups)
         ids = ResultIds(self.label, self.key_table, *window_ids.columns, rows.ordinals)
         re_old, re_new = np.concatenate([gone.re, was, come.le]), np.concatenate([gone.le, moved.re, come.re])
@@ -275,7 +275,7 @@ class GridApplyOperator(ApplyOperator, GridWindowOperator):
     """The same over hopping and tumbling windows."""
 
     @property
-    def shows_at_ends(self) -> bool:
+    def emits_at_window_end(self) -> bool:
         return False
 
     def _first_held(self) -> int:

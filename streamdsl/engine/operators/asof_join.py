@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
@@ -18,6 +17,7 @@ from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
@@ -81,10 +81,10 @@ class AsofJoinOperator(AsofState):
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
         self.await_settling(came)
-        self.settle()
+        self.end_step()
         return out
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
         ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
         if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
             return None
@@ -154,7 +154,7 @@ class AsofJoinOperator(AsofState):
         rights = [right for _, right in found]
         if self._choosing is None or not rights:
             return rights
-        passed = self.said(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
+        passed = self.row_values(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
         return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
 
     def _few(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
@@ -168,7 +168,7 @@ class AsofJoinOperator(AsofState):
             places = [place for place, (_, right) in enumerate(found) if (right is None) is is_alone]
             if places:
                 rows = [left[3] + (right[3] if right else ()) for left, right in map(found.__getitem__, places)]
-                passed = self.said(program, rows, [None] * len(rows), is_alone)
+                passed = self.row_values(program, rows, [None] * len(rows), is_alone)
                 if passed is None or schema not in (None, program.schema):
                     return None
                 schema = program.schema
@@ -180,7 +180,7 @@ class AsofJoinOperator(AsofState):
             id, le, re, _, _, _ = left
             changes.append(((id, right and right[0]), 0, le, re if place < len(gone) else le, le if place < len(gone) else re))
         groups: list[Any] = [left[5] for left, _ in found]
-        return Few(changes, values, schema, None if groups[0] is None else groups, PAIRS)
+        return RowBatch(changes, values, schema, None if groups[0] is None else groups, PAIRS)
 
     def _noted(self, lefts: Rows) -> Matches:
         """Return the matches of left rows before this step."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.operators.nearest import NearestOperator
 from streamdsl.engine.operators.nearness import NOTHING
-from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted import Probe
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import AsofJoin
@@ -43,18 +43,18 @@ class AsofState(NearestOperator):
         notes = rows.notes.take(lefts)
         noting = flatnonzero(notes != NOTHING)
         notes = notes[noting]
-        asked = Asked(rows.numbers.take(lefts[noting]), notes, notes + 1)
+        probe = Probe(rows.numbers.take(lefts[noting]), notes, notes + 1)
         found = [(noting[:0], noting[:0])]
-        for at, slots in self.right.index.candidates(asked) if len(noting) else ():
+        for at, slots in self.right.index.candidates(probe) if len(noting) else ():
             le = rights.le.take(slots)
-            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(asked, at, rights, slots))
+            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(probe, at, rights, slots))
             found.append((noting[at[kept]], slots[kept]))
         at, slots = map(np.concatenate, zip(*found, strict=True))
         return at, slots
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
-        if sum(side.earned() for side in self.sides) >= sum(side.look_costs() for side in self.sides):
+        if sum(side.earn_cleanup_credit() for side in self.sides) >= sum(side.cleanup_cost() for side in self.sides):
             for side, needed in zip(self.sides, self._needed(), strict=True):
                 side.sweep(needed)
         self.forget_numbers()

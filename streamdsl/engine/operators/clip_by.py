@@ -50,5 +50,5 @@ class ClipByOperator(ClippingOperator):
         came = changed[flatnonzero(rows.was.take(changed) == rows.le.take(changed))]
         self.note(np.concatenate([came, concerned]))
         out = self.clipped(lefts, before, np.maximum(le, np.minimum(rows.re.take(lefts), clips.take(lefts))))
-        self.settle()
+        self.end_step()
         return out

@@ -9,13 +9,13 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
-from streamdsl.engine.few import Change, Few
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
-from streamdsl.engine.sorted import Asked, Row, StoredRows
+from streamdsl.engine.row_batch import Change, RowBatch
+from streamdsl.engine.sorted import Probe, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.engine.sorted.pieces import redone
+from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Column, Rows
@@ -38,10 +38,10 @@ class DistinctOperator(KeyedOperator):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
         out = self._redone() if len(self.rows.changed) else EMPTY
-        self.settle()
+        self.end_step()
         return out
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
         if len(batch.changes) > 1 or not (self.rows.rows.takes(batch) and self.pieces.rows.takes(batch)):
             return None
         ((_, _, le, re_old, re),), (values,), groups = batch.changes, batch.values, batch.groups
@@ -59,7 +59,7 @@ class DistinctOperator(KeyedOperator):
             return EMPTY
         changes, payloads = zip(*found, strict=True)
         ids = PieceIds(self.label, self.key_numbers)
-        return Few(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
+        return RowBatch(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
 
     def _joined(self, met: Sequence[tuple[int, Row]], come: Row) -> list[tuple[Change, Values]]:
         """Let a piece that comes be one with those that it meets, and return what changes; a retraction is first."""
@@ -85,9 +85,9 @@ class DistinctOperator(KeyedOperator):
         rows, slots = self.rows.rows, self.rows.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         stretches = Patches(rows.numbers.take(slots), np.minimum(was, re), np.maximum(was, re)).by_owner()
-        at, living = self.rows.living(Asked(*stretches))
+        at, living = self.rows.living(Probe(*stretches))
         covered = Periods(at, rows.le.take(living), rows.re.take(living)).inside(stretches)
-        _, moved, ends, come = redone(self.pieces, stretches.owners, stretches, covered)
+        _, moved, ends, come = piece_changes(self.pieces, stretches.owners, stretches, covered)
         like = slots[_some(rows.numbers.take(slots), stretches.owners)[come.at]]
         return self._changed(moved, ends, come, like)
 

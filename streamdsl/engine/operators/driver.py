@@ -1,6 +1,6 @@
 """The incremental driver of windows in slots: of their results what differs from those that are out goes on.
 
-It drives one state in two ways: a batch in columns, and single rows in Python's own values (`few`).
+It drives one state in two ways: a batch in columns, and single rows in Python's own values (`change_rows`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from streamdsl.engine.columnar.accumulators import ACCUMULATORS
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.few import Few, Result, few_results
+from streamdsl.engine.data_driven.row_arguments import NOTHING, ArgumentSlots, RowArguments, argument_exprs
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.swept.given import NOTHING, Arguments, Given, given_exprs
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
+from streamdsl.engine.row_batch import Result, RowBatch, results_batch
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.held import AnyColumn, with_parts
 from streamdsl.expr.nodes import Key, Make
@@ -42,14 +42,14 @@ Window: TypeAlias = tuple[int, int, int, int]
 """A window by its slot: that, where it starts and ends, and its group."""
 
 
-class Due(NamedTuple):
+class WindowActions(NamedTuple):
     """What is to be done about the windows that single rows change."""
 
     computed: list[Window]
     """They have other members, and show their results."""
     moved: list[Window]
     """Their results are out, and may end elsewhere."""
-    back: list[Window]
+    retracted: list[Window]
     """Their results are out, and go."""
     hidden: list[int]
     """They may not show yet."""
@@ -61,23 +61,23 @@ class WindowDriver(Operator):
     """Windows in slots with their results."""
 
     kind = "window (columnar)"
-    takes_gate = True
+    takes_emit_policy = True
     results: VersionedResults
     """The results that are out."""
     takes_rows = True
     """Whether rows may come one by one."""
-    is_told = True
+    accumulators_suffice = True
     """Whether the accumulators of windows are enough to compute their results."""
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         super().__init__(label)
         self.node = node
-        self.gate = gate
+        self.emit_policy = emit_policy
         self.aggregates = node.aggregates
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
-        self.watermark = MIN_TIME
-        self.arguments = Arguments(self.aggregates)
+        self.high_water = MIN_TIME
+        self.arguments = ArgumentSlots(self.aggregates)
         self._projection = node.projection
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
         self._is_at_end = node.output is Output.POINT_AT_END
@@ -91,7 +91,7 @@ class WindowDriver(Operator):
         """Return the groups of windows, their starts and their ends."""
 
     @abstractmethod
-    def _let_go(self, slots: Rows) -> None:
+    def _drop_windows(self, slots: Rows) -> None:
         """Let windows go that have no rows left."""
 
     # Columns
@@ -195,8 +195,8 @@ class WindowDriver(Operator):
     # Row by row
 
     @functools.cached_property
-    def _given(self) -> Program:
-        exprs = given_exprs(self.aggregates)
+    def _argument_program(self) -> Program:
+        exprs = argument_exprs(self.aggregates)
         return Program([Project(Make(Schema.tuple(len(exprs)), exprs))])
 
     @functools.cached_property
@@ -204,7 +204,7 @@ class WindowDriver(Operator):
         return Program([Project(self._projection, self.key_table)])
 
     @abstractmethod
-    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         """Take rows in, and raise the watermark; None, and nothing is done, where that is left to columns."""
 
     @abstractmethod
@@ -214,63 +214,63 @@ class WindowDriver(Operator):
     def _hide_one(self, slot: int) -> None:
         """Remember a window that may not show yet."""
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
         if self.ending or not self.takes_rows:
             return None
-        given = self._given_of(batch)
-        due = None if given is None else self._enter(batch, given, cti)
-        if due is None:
+        arguments = self._row_arguments(batch)
+        actions = None if arguments is None else self._enter(batch, arguments, cti)
+        if actions is None:
             return None
         if self._origin.keys is not self.key_table:
             self._origin = WindowIds(self.label, self.key_table)
-        out = self._differences(due) if self.is_told else None
+        out = self._differences(actions) if self.accumulators_suffice else None
         if out is None:
-            out = self._in_columns(due)
-        if due.gone:
-            self._let_go(np.array(due.gone))
+            out = self._in_columns(actions)
+        if actions.gone:
+            self._drop_windows(np.array(actions.gone))
         return out
 
-    def _given_of(self, batch: Few) -> Sequence[Given] | None:
+    def _row_arguments(self, batch: RowBatch) -> Sequence[RowArguments] | None:
         """Return what aggregates are given of each row; None where columns have to say."""
         if not self.arguments.size:
             return [NOTHING] * len(batch.changes)
         try:
-            found = self._given.of(batch.schema)(batch.values, None)
+            found = self._argument_program.of(batch.schema)(batch.values, None)
         except Exception:
             return None
         if found is None:
             return None
-        given = []
+        arguments = []
         for values in found[0]:
-            each = self.arguments.given(values, self.accumulators)
+            each = self.arguments.of_row(values, self.accumulators)
             if each is None:
                 return None
-            given.append(each)
-        return given
+            arguments.append(each)
+        return arguments
 
-    def _differences(self, due: Due) -> Batch | None:
+    def _differences(self, actions: WindowActions) -> Batch | None:
         """Return what differs from the results that are out; None, and nothing is done, where columns have to tell."""
-        computed, projected = due.computed, self._projected.of(self._computed_schema)
+        computed, projected = actions.computed, self._projected.of(self._computed_schema)
         try:
             passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
         except Exception:
             return None
-        sends = computed or due.moved or due.back
+        sends = computed or actions.moved or actions.retracted
         if passed is None or (sends and not self.results.takes(self._projected.schema)):
             return None
         self.udm_calls += len(self.aggregates) * len(computed)
         changes: list[Result] = []
-        for slot in due.hidden:
+        for slot in actions.hidden:
             self._hide_one(slot)
-        for window in due.back:
-            self._take_back(window, changes)
-        for window in due.moved:
+        for window in actions.retracted:
+            self._retract_result(window, changes)
+        for window in actions.moved:
             self._move(window, changes)
         for window, now in zip(computed, passed[0], strict=True):
-            self._exchange(window, now, changes)
-        return few_results(changes, self._projected.schema, self.is_grouped, self._origin)
+            self._replace_result(window, now, changes)
+        return results_batch(changes, self._projected.schema, self.is_grouped, self._origin)
 
-    def _exchange(self, window: Window, now: Values, changes: list[Result]) -> None:
+    def _replace_result(self, window: Window, now: Values, changes: list[Result]) -> None:
         """Put a result in the place of the one that is out, and note what changes."""
         slot, _, re, _ = window
         results = self.results
@@ -288,14 +288,14 @@ class WindowDriver(Operator):
             version = results.version(slot)
         else:
             version = results.retract(slot)
-            changes.append(((id, version, *self._taken_back(start, re_old)), was, group))
+            changes.append(((id, version, *self._retracted_lifetime(start, re_old)), was, group))
             version += 1
         le = start
         if self._is_at_end:
             le, re = re, add_time(re, CHRONON)
         changes.append(((id, version, le, le, re), now, group))
 
-    def _taken_back(self, le: int, re: int) -> tuple[int, int, int]:
+    def _retracted_lifetime(self, le: int, re: int) -> tuple[int, int, int]:
         """Return LE, and RE before and now, of a result that is retracted, of a window that ended at `re` when it was sent."""
         return (re, re + CHRONON, re) if self._is_at_end else (le, re, le)
 
@@ -312,25 +312,25 @@ class WindowDriver(Operator):
         else:
             changes.append(((self._id_of(start, group), results.version(slot), start, re_old, re), values, group))
 
-    def _take_back(self, window: Window, changes: list[Result]) -> None:
+    def _retract_result(self, window: Window, changes: list[Result]) -> None:
         """Retract the result of a window."""
         slot, start, re, group = window
         values = self.results.values(slot)
         assert values is not None, "it is out"
-        times = self._taken_back(start, self.results.swap_end(slot, re))
+        times = self._retracted_lifetime(start, self.results.swap_end(slot, re))
         changes.append(((self._id_of(start, group), self.results.retract(slot), *times), values, group))
         self.results.clear(np.array([slot]))
 
     def _id_of(self, start: int, group: int) -> tuple[object, ...]:
         return (start,) if self.key_table is None else (start, *self.key_table.leaves_of(group))
 
-    def _in_columns(self, due: Due) -> Batch:
+    def _in_columns(self, actions: WindowActions) -> Batch:
         """Return what `_differences` does, where columns have to tell the results."""
-        summed = {slot: True for slot, _, _, _ in due.computed}
-        summed |= {slot: False for slot, _, _, _ in due.moved}
-        summed |= dict.fromkeys([*due.hidden, *[slot for slot, _, _, _ in due.back]], True)
-        for slot in due.gone:
+        summed = {slot: True for slot, _, _, _ in actions.computed}
+        summed |= {slot: False for slot, _, _, _ in actions.moved}
+        summed |= dict.fromkeys([*actions.hidden, *[slot for slot, _, _, _ in actions.retracted]], True)
+        for slot in actions.gone:
             summed.pop(slot, None)
         slots = np.fromiter(summed, dtype=np.intp, count=len(summed))
         are_summed = np.fromiter(summed.values(), dtype=np.bool_, count=len(summed))
-        return self._emit(Touched(slots, are_summed, np.array(due.gone, dtype=np.intp)))
+        return self._emit(Touched(slots, are_summed, np.array(actions.gone, dtype=np.intp)))

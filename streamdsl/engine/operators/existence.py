@@ -11,9 +11,9 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.matching import MatchingOperator
-from streamdsl.engine.sorted import Asked, Layout, SortedSide
+from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.engine.sorted.pieces import redone
+from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import AntiJoin, SemiJoin
@@ -29,7 +29,7 @@ class ExistenceOperator(MatchingOperator):
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
         self.left.rows.keep_notes(_NEW)
-        self.out = SortedSide(Layout())
+        self.out = SortedSide(SortKeyEncoding())
         self._serial = 0
 
     @staticmethod
@@ -46,8 +46,8 @@ class ExistenceOperator(MatchingOperator):
             self._serial += len(new)
         patches = self._patches()
         out = self._batch(patches) if len(patches.owners) else EMPTY
-        self.settle()
-        self.out.settle()
+        self.end_step()
+        self.out.end_step()
         return out
 
     def _patches(self) -> Patches:
@@ -59,19 +59,19 @@ class ExistenceOperator(MatchingOperator):
             return changed.by_owner()
         rights, slots = self.right.rows, self.right.changed
         was, re = rights.was.take(slots), rights.re.take(slots)
-        asked = Asked(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
-        at, met = self.left.living(asked)
-        beside = Patches(met, np.maximum(asked.lo[at], rows.le.take(met)), np.minimum(asked.hi[at], rows.re.take(met)))
+        probe = Probe(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
+        at, met = self.left.living(probe)
+        beside = Patches(met, np.maximum(probe.lo[at], rows.le.take(met)), np.minimum(probe.hi[at], rows.re.take(met)))
         return changed.and_also(beside).by_owner()
 
     def _covered(self, stretches: Patches) -> Periods:
         """Return the periods of each stretch in which matching right rows live."""
-        asked = Asked(self.left.rows.numbers.take(stretches.owners), stretches.lo, stretches.hi)
-        at, rights = self.right.living(asked)
+        probe = Probe(self.left.rows.numbers.take(stretches.owners), stretches.lo, stretches.hi)
+        at, rights = self.right.living(probe)
         kept = self.matching(stretches.owners[at], rights)
         at, rights = at[kept], rights[kept]
         rows = self.right.rows
-        le, re = np.maximum(rows.le.take(rights), asked.lo[at]), np.minimum(rows.re.take(rights), asked.hi[at])
+        le, re = np.maximum(rows.le.take(rights), probe.lo[at]), np.minimum(rows.re.take(rights), probe.hi[at])
         return Periods(at, le, re).merged()
 
     def _batch(self, patches: Patches) -> Batch:
@@ -81,7 +81,7 @@ class ExistenceOperator(MatchingOperator):
         there = flatnonzero(stretches.lo < stretches.hi)
         now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
         serials = rows.notes.take(patches.owners)
-        at, moved, ends, come = redone(self.out, serials, patches, Periods(there[now.at], now.le, now.re))
+        at, moved, ends, come = piece_changes(self.out, serials, patches, Periods(there[now.at], now.le, now.re))
         le, was = pieces.le.take(moved), pieces.re.take(moved)
         self.out.end(moved, ends)
         if len(come.at):

@@ -16,12 +16,15 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
-from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.row_table import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
+from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
@@ -30,13 +33,10 @@ from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
-from streamdsl.engine.operator import Gate, inputs_of
+from streamdsl.engine.operator import EmitPolicy, inputs_of
 from streamdsl.engine.operators.framed_rows import RowFramedOperator
-from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.sorting import order_by, stable_order
-from streamdsl.engine.swept.agenda import Agenda
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
@@ -135,32 +135,32 @@ class FramedWindowOperator(RowFramedOperator):
 
     kind = "window (framed)"
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         # The results of time-bound ones may be final long before their window is closed.
         # All before a CTI is settled of a sequence, whose last window goes on: it holds no CTI back unless it has a result.
         waits = not node.sees_ends and node.output is not Output.TIME_BOUND and not isinstance(node.windows, Sequenced)
-        super().__init__(label, node, replace(gate, final=gate.final and waits))
+        super().__init__(label, node, replace(emit_policy, final=emit_policy.final and waits))
         self.members = [
             member_aggregate(number, self.aggregates[number], *place, node.clip, node.output)
             for number, place in self.arguments.places.items()
             if type(self.aggregates[number].function) not in ACCUMULATORS
         ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
-        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
-        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.gate, self.room)
+        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
+        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.emit_policy, self.budget)
         self._has_payloads = bool(self._orders) or node.windows.by_position
         self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
-        self.swept: Composed = Composed(frame, self.rows)
+        self.window_store: Composed = Composed(frame, self.rows)
         self.frame = frame
-        self.timers = Agenda()
+        self.timers = TimerQueue()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._keeps = False
         self._computed = _NONE
         self.results = frame.table.results
-        self.is_told = all(each.tells_rows for each in self.members)
+        self.accumulators_suffice = all(each.tells_rows for each in self.members)
         self.keeps_all = self.is_kept_ahead = False
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
@@ -170,12 +170,12 @@ class FramedWindowOperator(RowFramedOperator):
         return self.frame.table
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].watermark, ctis[0])
+        self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].high_water, ctis[0])
         return super().change(batches, ctis)
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
-        self.room.open(len(batch) + self.frame.n_waiting(self.rows))
+        self.budget.open(len(batch) + self.frame.n_waiting(self.rows))
         self.frame.is_grouped, self.frame.split, self.frame.due = self.is_grouped, NO_SPLIT, self._due()
         if len(batch) or self.frame.opens():
             self._forget_kept_ahead()
@@ -188,7 +188,7 @@ class FramedWindowOperator(RowFramedOperator):
         out = self._emit(touched)
         if self._keeps:
             self._drop_states(touched)
-        self.swept.drop(touched.gone)
+        self.window_store.drop(touched.gone)
         self.frame.end_step()
         return out
 
@@ -203,7 +203,7 @@ class FramedWindowOperator(RowFramedOperator):
 
     def _due(self) -> Rows:
         """Return the windows that the watermark has reached."""
-        table, (times, slots) = self.table, self.timers.pop_until(self.watermark)
+        table, (times, slots) = self.table, self.timers.pop_until(self.high_water)
         slots = np.unique(slots[self._times(slots) == times])
         return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_out[slots])]
 
@@ -221,19 +221,19 @@ class FramedWindowOperator(RowFramedOperator):
 
     def _times(self, slots: Rows) -> Ticks:
         """Return the watermark at which windows may show."""
-        return (self.table.re if self.gate.by_end else self.table.le)[slots]
+        return (self.table.re if self.emit_policy.by_end else self.table.le)[slots]
 
     def _closed(self, cti: int) -> int:
         return INFINITY if cti == INFINITY else self.frame.closed(cti, self.rows)
 
     def _hide(self, slots: Rows) -> None:
         times = self._times(slots)
-        waits = times > self.watermark
+        waits = times > self.high_water
         self.timers.add(times[waits], slots[waits])
 
     def _hidden(self) -> Rows:
         """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
-        if not self.gate.by_end:
+        if not self.emit_policy.by_end:
             return _NONE
         table, slots = self.table, self.table.all()
         waits = (table.rows[slots] > 0) & ~table.results.is_out[slots] & (table.re[slots] >= self.input_ctis[0])
@@ -243,7 +243,7 @@ class FramedWindowOperator(RowFramedOperator):
         return INFINITY if self._is_at_end else int(self.table.le[self._hidden()].min(initial=INFINITY))
 
     def held_ends(self) -> list[int]:
-        ends: list[int] = self.table.re[self._hidden()].tolist() if self.gate.final else []
+        ends: list[int] = self.table.re[self._hidden()].tolist() if self.emit_policy.final else []
         return ends
 
     def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
@@ -273,7 +273,7 @@ class FramedWindowOperator(RowFramedOperator):
     def _in_order(self, slots: Rows) -> Table:
         """Return the payloads of windows that stand in order of partition and start."""
         table, self._computed = self.table, slots
-        groups = self.swept.codes.groups(table.code[slots])
+        groups = self.window_store.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
     def _computing(self, slots: Rows) -> Computing:
@@ -297,8 +297,8 @@ class FramedWindowOperator(RowFramedOperator):
         if not len(many):
             return module.results(found)
         results = object_column([None] * len(found.slots))
-        asked = found.at(many)
-        results[many] = object_column(module.shown(asked, self.states.of(module, asked, asked.slots)).tolist())
+        requested = found.at(many)
+        results[many] = object_column(module.shown(requested, self.states.of(module, requested, requested.slots)).tolist())
         results[few] = object_column(module.results(found.at(few)).tolist())
         return column_of(results.tolist())
 
@@ -317,22 +317,22 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps |= len(many) > 0
         return flatnonzero(~are_long), many
 
-    def _sums(self, found: Computing) -> Lanes:
+    def _sums(self, found: Computing) -> AccumulatorColumns:
         """Return what the members of windows add up to."""
-        lanes = Lanes(len(found.slots))
+        totals = AccumulatorColumns(len(found.slots))
         if not any(accumulator.number in self.arguments.places for accumulator in self.accumulators):
             rows = self.table.rows[found.slots]  # which the frame has counted
-            lanes.add_sums(ROWS, rows, int(rows.sum()))
-            return lanes
+            totals.add_sums(ROWS, rows, int(rows.sum()))
+            return totals
         few, many = self._by_size(found.slots, LONG)
         if len(many):
-            asked = found.at(many)
-            lanes.merge(many, self.sums.of(asked, asked.slots, self._terms_at))
+            requested = found.at(many)
+            totals.merge(many, self.sums.of(requested, requested.slots, self._terms_at))
         if len(few):
-            self.table.has_lanes[found.slots[few]] = False
+            self.table.has_totals[found.slots[few]] = False
             members = found.at(few).members(Order.ANY)
-            lanes.merge(few, Lanes.of_spans(members.first, members.last, len(few), self._terms_at(members.places)))
-        return lanes
+            totals.merge(few, AccumulatorColumns.of_spans(members.first, members.last, len(few), self._terms_at(members.places)))
+        return totals
 
     def _terms_at(self, places: Rows) -> Terms:
         """Return what rows add to the sums of windows."""
@@ -346,22 +346,22 @@ class FramedWindowOperator(RowFramedOperator):
         return terms
 
     def held_groups(self) -> Iterator[int]:
-        return iter(self.swept.codes)
+        return iter(self.window_store.codes)
 
     def output_cti(self, ctis: list[int]) -> int:
         settled = self.frame.output_cti(ctis[0], self.rows)
         # In a bounded run a window that may grow beyond the bound is then not there.
-        return settled if self.gate.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
+        return settled if self.emit_policy.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_windows(self.node.output, self.frame.closed(inputs[0].cti, self.rows))
 
-    def could_make(self, coming: Coming) -> float:
-        return self.frame.could_make(coming, self.watermark, self.rows)
+    def max_new_windows(self, arrivals: Arrivals) -> float:
+        return self.frame.max_new_windows(arrivals, self.high_water, self.rows)
 
     def slowest_group(self, cti: int) -> int | None:
         """Return the group that holds the output CTI back, None if none does."""
-        groups = self.swept.codes.groups(self.frame.slowest_code(cti, self.rows))
+        groups = self.window_store.codes.groups(self.frame.slowest_code(cti, self.rows))
         return int(groups[0]) if len(groups) else None
 
     def _sizes(self, cti: int) -> Ticks:

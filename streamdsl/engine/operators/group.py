@@ -32,7 +32,7 @@ class GroupEnterOperator(RowOperator):
         return batch.with_table(batch.table, self.inside.numbers(self.key_parts(self.key, batch), batch.keys))
 
     @property
-    def way(self) -> Enter:
+    def row_step(self) -> Enter:
         return Enter(self.inside.exprs, self.inside)
 
 
@@ -62,5 +62,5 @@ class GroupExitOperator(RowOperator):
         return ids.parts[1] if isinstance(ids, WindowIds) and ids.keys is self.inside else None
 
     @property
-    def way(self) -> Leave:
+    def row_step(self) -> Leave:
         return Leave(self.projection, self.inside)

@@ -9,13 +9,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import PAIRS, Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.matching import MOST, MatchingOperator
-from streamdsl.engine.sorted import Met
+from streamdsl.engine.row_batch import PAIRS, Change, RowBatch
+from streamdsl.engine.sorted import OverlapPairs
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.scalars import Keep, Program, Project, Values
@@ -51,10 +51,10 @@ class JoinOperator(MatchingOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)
         out = self._batch(list(self._pairs()))
-        self.settle()
+        self.end_step()
         return out
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
         mine = self.sides[place]
         if self._program.is_refused or not mine.rows.takes(batch):
             return None
@@ -101,7 +101,7 @@ class JoinOperator(MatchingOperator):
         if len(found) > MOST:
             return None
         ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
-        passed = self.said(self._program, pairs, groups)
+        passed = self.row_values(self._program, pairs, groups)
         if passed is None:
             return None
         values, _, kept, dropped = passed
@@ -110,9 +110,9 @@ class JoinOperator(MatchingOperator):
             if not kept:
                 return EMPTY
             changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
-        return Few(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
+        return RowBatch(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
 
-    def _pairs(self) -> Iterator[Met]:
+    def _pairs(self) -> Iterator[OverlapPairs]:
         """Yield the pairs that change, some at a time."""
         left, right = self.sides
         self.guard.met(len(left.changed) + len(right.changed), 0)
@@ -121,15 +121,15 @@ class JoinOperator(MatchingOperator):
         for pairs in right.partners(left):
             yield self._that_match(pairs.take(left.untouched(pairs.others)).swapped())
 
-    def _that_match(self, pairs: Met) -> Met:
+    def _that_match(self, pairs: OverlapPairs) -> OverlapPairs:
         self.guard.met(0, len(pairs.le))
         return pairs.take(self.matching(pairs.mine, pairs.others))
 
-    def _batch(self, found: list[Met]) -> Batch:
+    def _batch(self, found: list[OverlapPairs]) -> Batch:
         """Return the changes of pairs, retractions before insertions."""
         if not any(len(pairs.le) for pairs in found):
             return EMPTY
-        pairs = found[0] if len(found) == 1 else Met(*map(np.concatenate, zip(*found, strict=True)))
+        pairs = found[0] if len(found) == 1 else OverlapPairs(*map(np.concatenate, zip(*found, strict=True)))
         comes = pairs.re_old == pairs.le
         if not comes.all():
             pairs = pairs.take(np.concatenate([flatnonzero(~comes), flatnonzero(comes)]))
@@ -138,7 +138,7 @@ class JoinOperator(MatchingOperator):
         ids = PairIds(left.ids(pairs.mine), right.ids(pairs.others))
         return Batch(ids, pairs.le, pairs.re_old, pairs.re_new, self._projected(pairs), groups)
 
-    def _projected(self, pairs: Met) -> Table:
+    def _projected(self, pairs: OverlapPairs) -> Table:
         try:
             return materialised(project(self.projection, self.inputs(pairs.mine, pairs.others, self.reads_starts)))
         except RowError as error:

@@ -35,7 +35,7 @@ class LifetimeOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        if batch.comes_in or (batch.re_old == batch.le).all():
+        if batch.are_insertions or (batch.re_old == batch.le).all():
             new_le, new_re = self._present(batch, batch.re_new)
             return batch.with_lifetimes(new_le, new_le, new_re)
         old_le, old_re = self._present(batch, batch.re_old)

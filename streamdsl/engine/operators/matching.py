@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
 from streamdsl.engine.ids import name
 from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
@@ -42,7 +42,7 @@ class MatchingOperator(KeyedOperator):
             if len(batch):
                 side.take(batch, partial(self.numbers_of, key))
 
-    def numbers_of_few(self, place: int, batch: Few) -> Sequence[int] | None:
+    def numbers_of_few(self, place: int, batch: RowBatch) -> Sequence[int] | None:
         """Return the numbers of the keys of a side's rows; None where columns have to say."""
         key, groups = self._keys[place], batch.groups
         if key is None:
@@ -56,7 +56,7 @@ class MatchingOperator(KeyedOperator):
             return None
         return None if found is None else found[1]
 
-    def said(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
+    def row_values(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
         """Return what a program makes of pairs of rows, or of left rows alone; None where columns have to say."""
         left = self.left.rows.schema
         if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):

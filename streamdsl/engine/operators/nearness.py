@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted import Probe
 from streamdsl.expr.table import Column
 from streamdsl.plan.asof import Nearness
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -40,27 +40,27 @@ class Reach:
         """Return the period in which what is not too far may start, before a time, after it, or both, and with it."""
         return self.first(time) if back else time, min(time + self._tolerance, INFINITY - 1) + 1 if forward else time + 1
 
-    def before(self, numbers: Column, le: Ticks) -> Asked:
+    def before(self, numbers: Column, le: Ticks) -> Probe:
         """Return the period in which a row may start that is not after these."""
-        return Asked(numbers, self._since(le), le + 1)
+        return Probe(numbers, self._since(le), le + 1)
 
-    def after(self, numbers: Column, le: Ticks, best: Ticks) -> Asked:
+    def after(self, numbers: Column, le: Ticks, best: Ticks) -> Probe:
         """Return the period in which a row may start after these, or with these if that is not before, given the best before."""
         until = self._until(le)
         if not self.looks_back:
-            return Asked(numbers, le + self._strictly, until)
+            return Probe(numbers, le + self._strictly, until)
         nearer = np.where(best == NOTHING, INFINITY, later(le, apart(best, le)))
-        return Asked(numbers, le + 1, np.minimum(until, nearer))
+        return Probe(numbers, le + 1, np.minimum(until, nearer))
 
-    def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Asked:
+    def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Probe:
         """Return the period, after the previous changed right row, of the left rows before a right one that may be its."""
         if self._strictly:  # what starts with the previous one is no match of it
-            return Asked(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
-        return Asked(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
+            return Probe(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
+        return Probe(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
 
-    def touched_after(self, numbers: Column, right: Ticks, following: Ticks) -> Asked:
+    def touched_after(self, numbers: Column, right: Ticks, following: Ticks) -> Probe:
         """Return the period, up to the next changed right row, of the left rows not before a right one that may be its."""
-        return Asked(numbers, right, np.minimum(self._until(right), following))
+        return Probe(numbers, right, np.minimum(self._until(right), following))
 
     def _since(self, le: Ticks) -> Ticks:
         """Return the first time that is not too far before these, at least MIN_TIME."""

@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 MARK_EVERY: Final = 32
 """After so many rows the state is kept, and later ones can be computed anew from there."""
-_EARNED: Final = 1024
+_CREDIT_PER_STEP: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 
 
@@ -111,7 +111,7 @@ class ScanOperator(Operator):
         self.lines: dict[int | None, Line] = {}
         self._n_results = 0
         self._n_rows = 0
-        self._earned = 0
+        self._cleanup_credit = 0
         self._cti = MIN_TIME
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
@@ -122,7 +122,7 @@ class ScanOperator(Operator):
         batch = batch.changed()
         if not len(batch):
             return EMPTY
-        self._earned += 2 * len(batch)
+        self._cleanup_credit += 2 * len(batch)
         order = by_columns(batch.table, batch.le if batch.keys is None else batch.keys, batch.le)
         return self._taken(batch if order is None else batch.take(order))
 
@@ -315,24 +315,24 @@ class ScanOperator(Operator):
 
     def forget(self, cti: int) -> None:
         self._cti = cti
-        self._earned += _EARNED
-        if self._earned >= self._n_rows + len(self.lines):
+        self._cleanup_credit += _CREDIT_PER_STEP
+        if self._cleanup_credit >= self._n_rows + len(self.lines):
             self._sweep()
 
-    def put_in_order(self) -> None:
+    def flush_deferred(self) -> None:
         self._sweep()
 
     def _sweep(self) -> None:
         """Let rows go that nothing can change, and groups whose state is as good as none."""
-        self._earned = self._n_rows = 0
+        self._cleanup_credit = self._n_rows = 0
         for group, line in [each for each in self.lines.items() if not each[1].is_idle]:
-            self._settle(line)
+            self._advance_base(line)
             self._n_rows += len(line.le)
             line.is_idle = not line.le
             if line.is_idle and self._called(self.module.is_empty, line.base):
                 del self.lines[group]
 
-    def _settle(self, line: Line) -> None:
+    def _advance_base(self, line: Line) -> None:
         """Move a group's base as far as a known state can no longer change, and let the rows before it go that have ended."""
         settled = bisect_left(line.le, self._cti)
         if settled == len(line.le) > line.settled:

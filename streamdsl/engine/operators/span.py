@@ -42,7 +42,7 @@ class WhereOperator(RowOperator):
         return batch.with_lifetimes(batch.le, old, new)
 
     @property
-    def way(self) -> Keep:
+    def row_step(self) -> Keep:
         return Keep(self.predicate)
 
     def output_cti(self, ctis: list[int]) -> int:
@@ -77,7 +77,7 @@ class SelectOperator(RowOperator):
         return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, echo)])
 
     @property
-    def way(self) -> Project:
+    def row_step(self) -> Project:
         return Project(self.projection)
 
     def output_cti(self, ctis: list[int]) -> int:

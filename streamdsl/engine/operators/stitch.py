@@ -15,7 +15,7 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.operators.nearest import distinct_rows
-from streamdsl.engine.sorted import Asked, StoredRows
+from streamdsl.engine.sorted import Probe, StoredRows
 from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -59,7 +59,7 @@ class StitchOperator(KeyedOperator):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
         out = self._redone() if len(self.rows.changed) else EMPTY
-        self.settle()
+        self.end_step()
         return out
 
     def _redone(self) -> Batch:
@@ -67,7 +67,7 @@ class StitchOperator(KeyedOperator):
         rows, changed = self.rows.rows, self.rows.changed
         numbers = distinct_rows(rows.numbers.take(changed))
         every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
-        _, living = self.rows.living(Asked(numbers, *every))
+        _, living = self.rows.living(Probe(numbers, *every))
         if self._meet_none(living):
             slots = changed
         else:
@@ -146,7 +146,9 @@ class StitchOperator(KeyedOperator):
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
         rows = self.rows.rows
-        if self.rows.earned() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(rows):  # at most half are kept
+        if self.rows.earn_cleanup_credit() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(
+            rows
+        ):  # at most half are kept
             self._sweep()
         self.forget_numbers()
 

@@ -35,7 +35,7 @@ class ToEdgesOperator(ClippingOperator):
         rows.re.put(there, best[: len(there)])
         side.end(concerned, best[len(there) :])
         out = self.clipped(side.changed, rows.was.take(side.changed), rows.re.take(side.changed))
-        self.settle()
+        self.end_step()
         return out
 
     def state(self) -> dict[str, int]:

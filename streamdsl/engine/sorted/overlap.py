@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.engine.sorted.run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
+from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -30,7 +30,7 @@ _FEW: Final = 4
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
-class Asked(NamedTuple):
+class Probe(NamedTuple):
     """Rows that look for partners: the numbers of their keys, and their lifetimes."""
 
     numbers: Column
@@ -46,34 +46,34 @@ class OverlapIndex:
     at than overlap. The rows that have come last are in no run; where single rows ask, they are noted by their numbers.
     """
 
-    def __init__(self, rows: StoredRows, layout: Layout) -> None:
+    def __init__(self, rows: StoredRows, encoding: SortKeyEncoding) -> None:
         self._rows = rows
-        self._layout = layout
-        self._version = layout.version
+        self._encoding = encoding
+        self._version = encoding.version
         self._runs: dict[int, list[SortedRun]] = {}
         self._gone: Counter[int] = Counter()
         self.indexed = 0
         self._by_number: dict[int, list[int]] = {}
         self._noted = 0
 
-    def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
+    def candidates(self, probe: Probe) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
-        last = self.among_last(asked)
+        last = self.among_unindexed(probe)
         if len(last[0]):
             yield last
-        if len(asked.lo) <= _FEW:
-            for row, run, first, last_place in self._of_few(asked):
+        if len(probe.lo) <= _FEW:
+            for row, run, first, last_place in self._of_few(probe):
                 yield np.full(last_place - first, row, dtype=np.intp), run.slots[first:last_place]
         elif self._runs:
-            yield from self._of_many(asked, self._all_runs())
+            yield from self._of_many(probe, self._all_runs())
 
-    def ranges(self, asked: Asked) -> Iterator[tuple[SortedRun, Ranges]]:
-        """Yield runs, and the ranges of them in which rows may be that those who ask may overlap; ask `among_last` before."""
-        if len(asked.lo) <= _FEW:
-            for row, run, first, last in self._of_few(asked):
+    def ranges(self, probe: Probe) -> Iterator[tuple[SortedRun, Ranges]]:
+        """Yield each run with the ranges of it that may overlap the probes; call `among_unindexed` first."""
+        if len(probe.lo) <= _FEW:
+            for row, run, first, last in self._of_few(probe):
                 yield run, Ranges(*(np.array([number]) for number in (row, first, last - first)))
         elif self._runs:
-            spans, order = self._sorted(*asked)
+            spans, order = self._sorted(*probe)
             for run in self._all_runs():
                 ranges = run.ranges(spans)
                 yield run, ranges._replace(rows=order[ranges.rows])
@@ -81,23 +81,23 @@ class OverlapIndex:
     def _all_runs(self) -> list[SortedRun]:
         return [run for runs in self._runs.values() for run in runs]
 
-    def among_last(self, asked: Asked) -> tuple[Rows, Rows]:
+    def among_unindexed(self, probe: Probe) -> tuple[Rows, Rows]:
         """Return who asked, and which of the rows that are in no run it may overlap. If they are too many, they become a run."""
-        if self._version != self._layout.version:
+        if self._version != self._encoding.version:
             self.rebuild()
         count = len(self._rows) - self.indexed
-        if count > _LAST or count * len(asked.lo) > _COMPARED:
-            self._index_last()
+        if count > _LAST or count * len(probe.lo) > _COMPARED:
+            self._index_rest()
             return _NONE, _NONE
         if not count:
             return _NONE, _NONE
         rows, last = self._rows, slice(self.indexed, None)
-        if len(asked.lo) == 1:
-            found = self.indexed + flatnonzero(rows.numbers.take(last) == asked.numbers)
+        if len(probe.lo) == 1:
+            found = self.indexed + flatnonzero(rows.numbers.take(last) == probe.numbers)
             if len(found):
-                found = found[(rows.le.take(found) < asked.hi) & (rows.ends(found) > asked.lo)]
+                found = found[(rows.le.take(found) < probe.hi) & (rows.ends(found) > probe.lo)]
             return np.zeros(len(found), dtype=np.intp), found
-        numbers, lo, hi = (column[:, None] for column in asked)
+        numbers, lo, hi = (column[:, None] for column in probe)
         meet = rows.numbers.take(last) == numbers
         meet &= rows.le.take(last) < hi
         meet &= rows.ends(last) > lo
@@ -106,15 +106,15 @@ class OverlapIndex:
 
     def of_one(self, number: int, lo: int, hi: int) -> list[int] | None:
         """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`; None: many."""
-        if self._version != self._layout.version:
+        if self._version != self._encoding.version:
             self.rebuild()
         if len(self._rows) - self._noted > _LAST:
-            self._index_last()
+            self._index_rest()
         elif self._noted < len(self._rows):
             self._note_last()
         found = self._by_number.get(number, [])
         if len(found) > _SOUGHT:
-            self._index_last()
+            self._index_rest()
             found = []
         if self._runs:
             found = found.copy()
@@ -144,7 +144,7 @@ class OverlapIndex:
     def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
         """Return what each who asks has found as a run, in which it has a range of its own."""
         rows = self._rows
-        codes = self._layout.codes(rows.numbers.take(slots), rows.le.take(slots))
+        codes = self._encoding.codes(rows.numbers.take(slots), rows.le.take(slots))
         order = order_by([at, codes])
         if order is not None:
             at, slots, codes = at[order], slots[order], codes[order]
@@ -153,25 +153,25 @@ class OverlapIndex:
         size = size[asking]
         return SortedRun(Spans(codes, codes), slots), Ranges(asking, np.cumsum(size) - size, size)
 
-    def _of_few(self, asked: Asked) -> Iterator[tuple[int, SortedRun, int, int]]:
+    def _of_few(self, probe: Probe) -> Iterator[tuple[int, SortedRun, int, int]]:
         """Yield who asks, and a range of a run."""
         runs = self._all_runs()
-        for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
+        for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in probe), strict=True)):
             for run, first, last in self._ranges_of(number, lo, hi, runs):
                 yield row, run, first, last
 
     def _ranges_of(self, number: int, lo: int, hi: int, runs: Sequence[SortedRun]) -> Iterator[tuple[SortedRun, int, int]]:
         """Yield runs, and where in them rows may be with a number that live in `[lo, hi)`."""
-        layout = self._layout
-        block = layout.block(number)
+        encoding = self._encoding
+        block = encoding.block(number)
         for run in runs:
-            first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
+            first, last = run.range(block | encoding.place(lo), block | encoding.place(hi - 1))
             if first < last:
                 yield run, first, last
 
-    def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
+    def _of_many(self, probe: Probe, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
         """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""
-        spans, order = self._sorted(*asked)
+        spans, order = self._sorted(*probe)
         asking = None
         for run in runs:
             if 4 * len(run) < len(order):
@@ -185,24 +185,24 @@ class OverlapIndex:
     def _last_of(self, slots: Rows) -> Column:
         first = self._rows.le.take(slots)
         last = np.maximum(self._rows.ends(slots), first + 1) - 1  # rows that are gone end before they begin
-        return self._layout.codes(self._rows.numbers.take(slots), last)
+        return self._encoding.codes(self._rows.numbers.take(slots), last)
 
     def _sorted(self, numbers: Column, le: Ticks, re: Ticks) -> tuple[Spans, Rows]:
         """Return lifetimes as codes in order of their beginnings, and that order."""
-        layout = self._layout
-        keys, places = layout.keys(numbers), layout.places(le)
+        encoding = self._encoding
+        keys, places = encoding.keys(numbers), encoding.places(le)
         order = order_by([keys, places])
-        first = layout.codes_of(keys, places)
+        first = encoding.codes_of(keys, places)
         first = first if order is None else first.take(order)
-        length = layout.length(le, re)
+        length = encoding.length(le, re)
         if length is not None:
             last = first + length
         else:
-            last = layout.codes_of(keys, layout.places(re - 1))
+            last = encoding.codes_of(keys, encoding.places(re - 1))
             last = last if order is None else last.take(order)
         return Spans(first, last), np.arange(len(first)) if order is None else order
 
-    def _index_last(self) -> None:
+    def _index_rest(self) -> None:
         """Make runs of the rows that have come last."""
         rows, last = self._rows, slice(self.indexed, None)
         slots = np.arange(self.indexed, len(rows))
@@ -238,7 +238,7 @@ class OverlapIndex:
 
     def rebuild(self) -> None:
         """Make the runs anew: codes are others."""
-        self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        self._runs, self.indexed, self._version = {}, 0, self._encoding.version
         self._note_anew()
         self._gone.clear()
 

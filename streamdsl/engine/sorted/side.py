@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
-from streamdsl.engine.sorted.rows import Row, StoredRows
+from streamdsl.engine.sorted.overlap import OverlapIndex, Probe, magnitudes
+from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
+from streamdsl.engine.sorted.stored_rows import Row, StoredRows
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
-_EARNED: Final = 1024
+_CREDIT_PER_STEP: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _LOOK: Final = 4
 """To look at all costs what so many steps earn, however few there are."""
@@ -25,7 +25,7 @@ _LEAST: Final = 16
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
-class Met(NamedTuple):
+class OverlapPairs(NamedTuple):
     """Pairs of slots, of one side and of the other, and of each pair its LE and the end of the common time before and after."""
 
     mine: Rows
@@ -34,11 +34,11 @@ class Met(NamedTuple):
     re_old: Ticks
     re_new: Ticks
 
-    def take(self, rows: Rows) -> Met:
+    def take(self, rows: Rows) -> OverlapPairs:
         """Return these pairs, in this order."""
-        return self if len(rows) == len(self.le) else Met(*(column[rows] for column in self))
+        return self if len(rows) == len(self.le) else OverlapPairs(*(column[rows] for column in self))
 
-    def swapped(self) -> Met:
+    def swapped(self) -> OverlapPairs:
         """Return the pairs as the other side sees them."""
         return self._replace(mine=self.others, others=self.mine)
 
@@ -54,29 +54,29 @@ def both_of(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
 
 
 class SortedSide:
-    """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
+    """Rows by slot. `take` brings the changes of a step, `end_step` ends it; between them rows have both their old and new ends.
 
     A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done
     when about half of the rows are such, so that the work is in proportion to the rows that have come; till then they do nothing.
     """
 
-    def __init__(self, layout: Layout, rows: StoredRows | None = None) -> None:
+    def __init__(self, encoding: SortKeyEncoding, rows: StoredRows | None = None) -> None:
         self.rows = StoredRows() if rows is None else rows
-        self.layout = layout
-        layout.rows.append(self.rows)
-        self.index = OverlapIndex(self.rows, layout)
+        self.encoding = encoding
+        encoding.rows.append(self.rows)
+        self.index = OverlapIndex(self.rows, encoding)
         self.changed: Rows = _NONE
         self._only_new = True
         self._slots: dict[Hashable, int] | None = None
         self.moves = 0
         self._cti = MIN_TIME
-        self._earned = 0
+        self._cleanup_credit = 0
         self._gone = 0
 
     def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
         """Take the changes of a step; `changed` are then their slots."""
         changes = batch.re_old != batch.re_new
-        comes = changes if batch.comes_in else batch.re_old == batch.le
+        comes = changes if batch.are_insertions else batch.re_old == batch.le
         self._only_new = bool(comes.all() and changes.all())
         if self._only_new:
             self.changed = self._add(batch, numbers_of)
@@ -89,10 +89,10 @@ class SortedSide:
     def _add(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> Rows:
         if not len(batch):
             return _NONE
-        self._earned += 2 * len(batch)
+        self._cleanup_credit += 2 * len(batch)
         numbers = numbers_of(batch)
         slots = self.rows.append(batch, numbers)
-        self.layout.follow(numbers, batch.le, batch.re_new)
+        self.encoding.follow(numbers, batch.le, batch.re_new)
         if self._slots is not None:
             self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
         return slots
@@ -139,21 +139,21 @@ class SortedSide:
             self._slots.update(zip(ids, new.tolist(), strict=True))
         return new
 
-    def partners(self, other: SortedSide) -> Iterator[Met]:
+    def partners(self, other: SortedSide) -> Iterator[OverlapPairs]:
         """Yield the rows that have changed here with those there, where their common time has changed; some pairs at a time."""
         if not len(self.changed) or not len(other.rows):
             return
         slots = slice(int(self.changed[0]), None) if self._only_new else self.changed
-        asked = Asked(self.rows.numbers.take(slots), self.rows.le.take(slots), self.rows.ends(slots))
-        for at, others in other.index.candidates(asked):
-            yield self._met(other, asked, at, others)
+        probe = Probe(self.rows.numbers.take(slots), self.rows.le.take(slots), self.rows.ends(slots))
+        for at, others in other.index.candidates(probe):
+            yield self._met(other, probe, at, others)
 
-    def _met(self, other: SortedSide, asked: Asked, at: Rows, others: Rows) -> Met:
+    def _met(self, other: SortedSide, probe: Probe, at: Rows, others: Rows) -> OverlapPairs:
         """Return the candidates that meet, or have met."""
-        lo, hi, le, re = asked.lo[at], asked.hi[at], other.rows.le.take(others), other.rows.re.take(others)
+        lo, hi, le, re = probe.lo[at], probe.hi[at], other.rows.le.take(others), other.rows.re.take(others)
         was = other.rows.was.take(others) if len(other.changed) else re
         meet = (np.maximum(re, was) > lo) & (le < hi)
-        meet &= self.has_key(asked, at, other.rows, others)
+        meet &= self.has_key(probe, at, other.rows, others)
         mine = self.changed[at]
         le = np.maximum(lo, le)
         if self._only_new:
@@ -161,22 +161,22 @@ class SortedSide:
         else:
             re_old = np.maximum(le, np.minimum(self.rows.was.take(mine), was))
             re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
-        return Met(mine, others, le, re_old, re_new).take(flatnonzero(meet & (re_old != re_new)))
+        return OverlapPairs(mine, others, le, re_old, re_new).take(flatnonzero(meet & (re_old != re_new)))
 
-    def has_key(self, asked: Asked, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
+    def has_key(self, probe: Probe, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
         """Say of candidates whether they have the key that was asked for, and do not only share its block."""
-        return asked.numbers[at] == rows.numbers.take(slots) if self.layout.mixes else np.True_
+        return probe.numbers[at] == rows.numbers.take(slots) if self.encoding.mixes else np.True_
 
-    def living(self, asked: Asked) -> tuple[Rows, Rows]:
+    def living(self, probe: Probe) -> tuple[Rows, Rows]:
         """Return which asked, and the slots of the rows with its number that now live some time in its period."""
         rows = self.rows
         found = []
-        for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
+        for at, slots in self.index.candidates(probe) if len(probe.lo) and len(rows) else ():
             le, re = rows.le.take(slots), rows.re.take(slots)
             meet = le < re
-            meet &= le < asked.hi[at]
-            meet &= re > asked.lo[at]
-            meet &= self.has_key(asked, at, rows, slots)
+            meet &= le < probe.hi[at]
+            meet &= re > probe.lo[at]
+            meet &= self.has_key(probe, at, rows, slots)
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
@@ -187,10 +187,10 @@ class SortedSide:
 
     def add_one(self, row: Row, note: Any = None) -> int:
         """Let a row come, a step of its own, and return its slot."""
-        self._earned += 2
+        self._cleanup_credit += 2
         slot = self.rows.add_one(row, note)
         id, le, re, _, number, _ = row
-        self.layout.follow_one(number, le, re)
+        self.encoding.follow_one(number, le, re)
         self.index.note(slot, number)
         if self._slots is not None:
             self._slots[id] = slot
@@ -200,7 +200,7 @@ class SortedSide:
         """Let a row end elsewhere: a step of its own."""
         if slot < self.index.indexed or not self.rows.end_one(slot, re):
             self.end(np.array([slot]), np.array([re]))
-            self.settle()
+            self.end_step()
 
     def slot_of(self, id: Hashable) -> int:
         """Return the slot of a row."""
@@ -214,7 +214,7 @@ class SortedSide:
             return np.arange(len(slots))
         return flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
 
-    def settle(self) -> None:
+    def end_step(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
         slots, rows, self.changed = self.changed, self.rows, _NONE
         only_new, self._only_new = self._only_new, True
@@ -236,30 +236,30 @@ class SortedSide:
         if left.any():
             rows.drop(slots[left])
         gone = np.concatenate([flatnonzero(left & indexed), moved])
-        self._let_go(int(left.sum()) + len(moved), le[gone], was[gone])
+        self._note_removed(int(left.sum()) + len(moved), le[gone], was[gone])
 
-    def _let_go(self, count: int, le: Ticks, was: Ticks) -> None:
+    def _note_removed(self, count: int, le: Ticks, was: Ticks) -> None:
         """Note that so many slots have become empty, and which lifetimes were indexed; tidy up when half of all are empty."""
         self._gone += count
         if len(le):
             self.index.gone(le, was)
-        if 2 * self._gone > len(self.rows) + _EARNED:
+        if 2 * self._gone > len(self.rows) + _CREDIT_PER_STEP:
             self._keep(flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        if self.earned() >= self.look_costs():
+        if self.earn_cleanup_credit() >= self.cleanup_cost():
             self.sweep(self.needed())
 
-    def earned(self) -> int:
+    def earn_cleanup_credit(self) -> int:
         """Return how many rows may be looked through after another step."""
-        self._earned += _EARNED // _LEAST if self.rows.n_late else _EARNED
-        return self._earned
+        self._cleanup_credit += _CREDIT_PER_STEP // _LEAST if self.rows.n_late else _CREDIT_PER_STEP
+        return self._cleanup_credit
 
-    def look_costs(self) -> int:
+    def cleanup_cost(self) -> int:
         """Return what must have been earned before all rows are looked through."""
-        return len(self.rows) + _LOOK * _EARNED
+        return len(self.rows) + _LOOK * _CREDIT_PER_STEP
 
     def needed(self) -> NDArray[np.bool_]:
         """Say which rows may still meet a partner that changes something."""
@@ -268,7 +268,7 @@ class SortedSide:
 
     def sweep(self, needed: NDArray[np.bool_]) -> bool:
         """Let go of the rows that are not needed, if they are half of all; say whether they are."""
-        self._earned = 0
+        self._cleanup_credit = 0
         kept = flatnonzero(needed)
         is_worth_it = 2 * len(kept) <= len(self.rows)
         if is_worth_it:

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.driver import NO_GROUP, Due, Window, WindowDriver
-from streamdsl.engine.swept.given import Given
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.timeline import RowChange
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.row_arguments import RowArguments
+from streamdsl.engine.data_driven.timeline import RowChange
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.operators.driver import NO_GROUP, Window, WindowActions, WindowDriver
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 
 
-class Swept(Protocol):
+class DataDrivenWindows(Protocol):
     """The windows of all groups."""
 
     @property
@@ -40,7 +40,7 @@ class Swept(Protocol):
         """Drop what no change from a CTI on can need."""
 
 
-class Entered(NamedTuple):
+class TouchedWindows(NamedTuple):
     """What single rows change."""
 
     touched: dict[int, bool]
@@ -49,35 +49,35 @@ class Entered(NamedTuple):
     """Those of windows that are not there any more."""
 
 
-class SweptOperator(WindowDriver):
+class DataDrivenOperator(WindowDriver):
     """Windows in slots, those of a partition by their starts."""
 
-    swept: Swept
+    window_store: DataDrivenWindows
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
-        super().__init__(label, node, replace(gate, by_end=gate.by_end or gate.final))
-        self.takes_rows = gate.until == INFINITY
-        self._last_end = min(gate.until, INFINITY - CHRONON) if self._is_at_end else gate.until
+        super().__init__(label, node, replace(emit_policy, by_end=emit_policy.by_end or emit_policy.final))
+        self.takes_rows = emit_policy.until == INFINITY
+        self._last_end = min(emit_policy.until, INFINITY - CHRONON) if self._is_at_end else emit_policy.until
         """Of windows that end later there are no results: there is no point at the end of time."""
         self._closed_by = MIN_TIME
         """The CTI for which it was found out last what windows are closed."""
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
-        boundaries = self.swept.boundaries
-        return self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], boundaries.re[slots]
+        boundaries = self.window_store.boundaries
+        return self.window_store.codes.groups(boundaries.code[slots]), boundaries.le[slots], boundaries.re[slots]
 
-    def _let_go(self, slots: Rows) -> None:
-        self.swept.drop(slots)
+    def _drop_windows(self, slots: Rows) -> None:
+        self.window_store.drop(slots)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.watermark = INFINITY if self.ending else max(self.watermark, self._now(batch, ctis[0]))
+        self.high_water = INFINITY if self.ending else max(self.high_water, self._now(batch, ctis[0]))
         return self._take(batch.changed())
 
     def _now(self, batch: Batch, cti: int) -> int:
         """Return the time that windows wait for: the watermark, or the end of the windows that are closed."""
-        return self._closed(cti) if self.gate.final else max(batch.watermark, cti)
+        return self._closed(cti) if self.emit_policy.final else max(batch.high_water, cti)
 
     @abstractmethod
     def _closed(self, cti: int) -> int:
@@ -90,14 +90,14 @@ class SweptOperator(WindowDriver):
     def _codes(self, batch: Batch) -> Rows:
         """Return a small number for the group of each row."""
         if batch.keys is None:
-            return np.repeat(self.swept.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
-        return self.swept.codes.of(batch.keys)
+            return np.repeat(self.window_store.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
+        return self.window_store.codes.of(batch.keys)
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
-        boundaries = self.swept.boundaries
+        boundaries = self.window_store.boundaries
         le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
-        is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self._last_end)
+        is_open = ((re if self.emit_policy.by_end else le) <= self.high_water) & (re <= self._last_end)
         shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & self._must_stay(le)))
         self._hide(slots[has_rows & ~shown])
         return shown
@@ -112,69 +112,71 @@ class SweptOperator(WindowDriver):
 
     # Row by row
 
-    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
-        code_of, watermark, latest = self.swept.codes.of_one, self._now_at(cti), MIN_TIME
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
+        code_of, high_water, latest = self.window_store.codes.of_one, self._now_at(cti), MIN_TIME
         rows: list[RowChange] = []
         for (_, _, le, re_old, re_new), group in zip(batch.changes, batch.groups or NO_GROUP, strict=False):
             rows.append((code_of(group), le, re_old, re_new))
             latest = max(latest, le)
-        if not self.gate.final:
-            watermark = max(watermark, latest)
-        if not self._takes(rows, watermark):
+        if not self.emit_policy.final:
+            high_water = max(high_water, latest)
+        if not self._takes(rows, high_water):
             return None
-        self.watermark = watermark
-        return self._due_of(self._take_rows(batch, rows, given))
+        self.high_water = high_water
+        return self._actions_of(self._take_rows(batch, rows, arguments))
 
     def _now_at(self, cti: int) -> int:
         """Return the time that windows wait for, at a CTI."""
-        if self.gate.final and cti != self._closed_by:
+        if self.emit_policy.final and cti != self._closed_by:
             self._closed_by = cti
-            self.watermark = max(self.watermark, self._closed(cti))
-        return self.watermark if self.gate.final else max(self.watermark, cti)
+            self.high_water = max(self.high_water, self._closed(cti))
+        return self.high_water if self.emit_policy.final else max(self.high_water, cti)
 
     @abstractmethod
-    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+    def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
         """Say whether rows can be taken one by one."""
 
     @abstractmethod
-    def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
+    def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
         """Take rows in at the watermark, and return what changes."""
 
-    def _due_of(self, entered: Entered) -> Due:
+    def _actions_of(self, entered: TouchedWindows) -> WindowActions:
         """Return what is to be done about the windows that have changed."""
-        boundaries = self.swept.boundaries
+        boundaries = self.window_store.boundaries
         results, counts, starts, ends = boundaries.results, boundaries.rows, boundaries.le, boundaries.re
-        times = ends if self.gate.by_end else starts
-        due = Due([], [], [], [], entered.gone)
+        times = ends if self.emit_policy.by_end else starts
+        actions = WindowActions([], [], [], [], entered.gone)
         for slot, is_summed in entered.touched.items():
             was_out, has_rows = results.is_out.item(slot), counts.item(slot) > 0
             if not (was_out or has_rows):
                 continue
             window = self._window(slot)
             if not has_rows:
-                due.back.append(window)
-            elif (times.item(slot) <= self.watermark and window[2] <= self._last_end) or (was_out and self._must_stay(window[1])):
-                (due.moved if was_out and not is_summed else due.computed).append(window)
+                actions.retracted.append(window)
+            elif (times.item(slot) <= self.high_water and window[2] <= self._last_end) or (
+                was_out and self._must_stay(window[1])
+            ):
+                (actions.moved if was_out and not is_summed else actions.computed).append(window)
             else:
-                due.hidden.append(slot)
+                actions.hidden.append(slot)
                 if was_out:
-                    due.back.append(window)
-        due.back.extend(map(self._window, filter(results.is_out.item, entered.gone)))
-        return due
+                    actions.retracted.append(window)
+        actions.retracted.extend(map(self._window, filter(results.is_out.item, entered.gone)))
+        return actions
 
     def _window(self, slot: int) -> Window:
-        boundaries = self.swept.boundaries
-        group = self.swept.codes.group(boundaries.code.item(slot))
+        boundaries = self.window_store.boundaries
+        group = self.window_store.codes.group(boundaries.code.item(slot))
         return slot, boundaries.le.item(slot), boundaries.re.item(slot), group
 
     # Time
 
     def held_groups(self) -> Iterator[int]:
-        return iter(self.swept.codes)
+        return iter(self.window_store.codes)
 
     def forget(self, cti: int) -> None:
         if cti > MIN_TIME and not self.ending:
-            self.swept.forget(cti)
+            self.window_store.forget(cti)
 
     def state(self) -> dict[str, int]:
         cti = min(self.input_ctis, default=MIN_TIME)

@@ -15,7 +15,7 @@ from streamdsl.temporal.events import inserts, retracts
 
 
 @dataclass(slots=True)
-class Sent:
+class StepOutput:
     """What one step sends: rows in the order in which they go out, under their own ids, as events or as changes; then the CTI.
 
     The CTI is None where it has not risen. No two rows have the same id, and retractions come first.
@@ -37,7 +37,7 @@ class Sent:
         return self.rows if isinstance(self.rows, Batch) else _changes_of(self.rows)
 
 
-def events_sent(sent: Sequence[Sent]) -> list[Event[Any]]:
+def output_events(sent: Sequence[StepOutput]) -> list[Event[Any]]:
     """Return the physical events of steps."""
     if len(sent) == 1:
         return sent[0].events()

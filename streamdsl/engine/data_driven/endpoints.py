@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.digits import parts_of
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Terms
+from streamdsl.engine.data_driven.packing import Packing
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Rows that begin or end to be in `[lo, hi)` (`signs`), and what they add to the lanes there."""
+    """Rows that begin or end to be in `[lo, hi)` (`signs`), and what they add to the totals there."""
 
     codes: Rows
     lo: Ticks
@@ -42,13 +42,13 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on. INFINITY is a place."""
+    """By group and time, in order: endpoints that come or go, and what `totals` hold more from then on. INFINITY is a place."""
 
     numbers: Column
     codes: Rows
     times: Ticks
     endpoints: Ticks
-    lanes: Lanes
+    totals: AccumulatorColumns
     changed: Changed
     _order: Rows
     _lasts: Rows
@@ -67,18 +67,18 @@ class Spans(NamedTuple):
     codes: Rows
     le: Ticks
     re: Ticks
-    lanes: Lanes
+    totals: AccumulatorColumns
 
 
 def spans_of(deltas: Deltas, until: int) -> Spans:
     """Return the windows that end by `until`, where there are no rows but those that the deltas are of."""
-    deltas.lanes.cumulate()
+    deltas.totals.cumulate()
     is_place = (deltas.endpoints > 0) | (deltas.times == INFINITY)
     places = np.arange(len(deltas)) if is_place.all() else flatnonzero(is_place)
     re = deltas.times[places[1:]]
-    at = flatnonzero((deltas.lanes.counts(ROWS)[places[:-1]] > 0) & (re <= until))
+    at = flatnonzero((deltas.totals.counts(ROWS)[places[:-1]] > 0) & (re <= until))
     rows = places[at]
-    return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.lanes.take(rows))
+    return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.totals.take(rows))
 
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
@@ -96,24 +96,24 @@ def deltas_of(changed: Changed, packing: Packing) -> Deltas:
         ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
         endpoints = np.diff(np.cumsum(ends[order])[lasts], prepend=0)
         terms = changed.terms.times(changed.signs)
-    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts), changed, order, lasts)
+    return Deltas(found, *packing.places(found), endpoints, _totals(terms, order, lasts), changed, order, lasts)
 
 
-def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
+def _totals(terms: Terms, order: Rows, lasts: Rows) -> AccumulatorColumns:
     """Return what rows add at their first ends and take away at their second ones, place by place."""
-    lanes = Lanes(len(lasts))
+    totals = AccumulatorColumns(len(lasts))
     parts = list(parts_of(terms))
-    rest = Terms(terms.size, [part for part in parts if part.rows is not None], terms.loose)
+    rest = Terms(terms.size, [part for part in parts if part.rows is not None], terms.non_numeric)
     for part in parts:
         if part.rows is None:
             sums = _around(order, terms.size, lasts) if part.amounts is None else np.cumsum(_both(part.amounts, order))[lasts]
-            lanes.add_sums(part.lane, np.diff(sums, prepend=0), part.largest * len(order))
-    if rest.parts or rest.loose:
+            totals.add_sums(part.column, np.diff(sums, prepend=0), part.largest * len(order))
+    if rest.parts or rest.non_numeric:
         index = np.empty(len(order), dtype=np.intp)
         index[order] = np.repeat(np.arange(len(lasts)), np.diff(lasts, prepend=-1))
-        lanes.add(index[: terms.size], rest)
-        lanes.add(index[terms.size :], -rest)
-    return lanes
+        totals.add(index[: terms.size], rest)
+        totals.add(index[terms.size :], -rest)
+    return totals
 
 
 def _both(amounts: Ticks, order: Rows) -> Ticks:

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Column
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -19,15 +19,15 @@ _PATIENCE: Final = 256
 """So many rows may be outside of the span that times are told apart in, and a sixteenth of those held."""
 
 
-class Layout:
+class SortKeyEncoding:
     """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows decide.
 
     Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told
     apart in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a
     code, codes are never in another order than times, and both sides of an operator share one layout. `version` changes with it.
 
-    >>> layout = Layout()
-    >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
+    >>> encoding = SortKeyEncoding()
+    >>> encoding.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
     True
     """
 

@@ -1,7 +1,7 @@
 """How many windows a push may make: a wrong RE, or a leap in time, must not fill the memory with them.
 
-Operators count what they are about to make (`Room.take`) and raise before they make it. A session whose push could come so far
-(`Coming`) takes note of what is, so that the push can be undone.
+An operator charges the windows that it is about to make to its budget (`WindowBudget.take`), which raises before they are made.
+Where a push could exceed the budget (`Arrivals`), the session first copies its state (`Backup`), so that the push can be undone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.expr.table import least
 
@@ -30,13 +30,13 @@ FEW: Final = 10_000
 """So many windows are no matter, whatever is said to be the most."""
 
 
-class Room:
+class WindowBudget:
     """What an operator may still make in this step.
 
-    >>> room = Room("window_aggregate_1", "tumbling(1) windows", 1000)
-    >>> room.open(rows=2)
-    >>> room.take(900)
-    >>> room.take(200)
+    >>> budget = WindowBudget("window_aggregate_1", "tumbling(1) windows", 1000)
+    >>> budget.open(rows=2)
+    >>> budget.take(900)
+    >>> budget.take(200)
     Traceback (most recent call last):
         ...
     streamdsl.errors.UnboundedOutputError: window_aggregate_1 would make more than 1000 tumbling(1) windows of 2 rows at once
@@ -69,7 +69,7 @@ class Room:
 
 
 @dataclass
-class Coming:
+class Arrivals:
     """What a push brings to an operator: so many rows, from which time on, and the time up to which windows begin then."""
 
     rows: int
@@ -79,15 +79,15 @@ class Coming:
     """The rows; None: they may last until the end."""
 
     @classmethod
-    def of(cls, batches: Iterable[Batch], cti: int) -> Coming:
+    def of(cls, batches: Iterable[Batch], cti: int) -> Arrivals:
         """Return what batches and a CTI bring.
 
-        >>> Coming.of([], 7)
-        Coming(rows=0, start=7, end=7, batches=[])
+        >>> Arrivals.of([], 7)
+        Arrivals(rows=0, start=7, end=7, batches=[])
         """
         held = [batch for batch in batches if len(batch)]
-        starts = [min(le for _, _, le, _, _ in each.changes) if type(each) is Few else least(each.le) for each in held]
-        return cls(sum(map(len, held)), min([cti, *starts]), max([cti, *(each.watermark for each in held)]), held)
+        starts = [min(le for _, _, le, _, _ in each.changes) if type(each) is RowBatch else least(each.le) for each in held]
+        return cls(sum(map(len, held)), min([cti, *starts]), max([cti, *(each.high_water for each in held)]), held)
 
     @functools.cached_property
     def lasting(self) -> float:
@@ -95,7 +95,8 @@ class Coming:
         if self.batches is None:
             return math.inf
         return sum(
-            len(each) if each.are_points else self._lasting(each.columns if type(each) is Few else each) for each in self.batches
+            len(each) if each.are_points else self._lasting(each.columns if type(each) is RowBatch else each)
+            for each in self.batches
         )
 
     def _lasting(self, batch: Batch) -> float:
@@ -123,7 +124,7 @@ def most_windows(options: Mapping[str, Any]) -> int:
     return found
 
 
-class Before:
+class Backup:
     """What objects held, so that they can hold it again: copies of all but `fixed`, which does not change."""
 
     def __init__(self, objects: Iterable[Any], fixed: Iterable[Any], owner: Any, own: Mapping[str, Any]) -> None:

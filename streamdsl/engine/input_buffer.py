@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Joined
-from streamdsl.engine.few import size_of
+from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.together import joined
+from streamdsl.engine.row_batch import size_of
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME
 
@@ -33,7 +33,7 @@ _EACH: Final = 64
 """Points that are in no more windows than this make no more than a push may."""
 
 
-class Waiting:
+class InputBuffer:
     """The insertions of the only source of a session that wait, and the CTI that they wait for."""
 
     def __init__(self, graph: Graph) -> None:
@@ -84,7 +84,7 @@ class Waiting:
         size = size_of(batch)
         if not size:
             return True
-        if not batch.comes_in or self._size + size > (self._most_points if batch.are_points else _MOST):
+        if not batch.are_insertions or self._size + size > (self._most_points if batch.are_points else _MOST):
             return False
         self._size += size
         self._batches.append(batch)
@@ -96,7 +96,7 @@ class Waiting:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
         self._size = 0
-        return Piece(_together(joined(batches)), self._cti)
+        return Piece(_together(coalesced(batches)), self._cti)
 
     def wait(self, cti: int) -> None:
         """Wait anew, now that everything has run and the source has come so far."""
@@ -127,7 +127,7 @@ def final_windows(graph: Graph) -> list[FinalWindow]:
             sees_source.add(number)
         if operator is not None and is_behind.issuperset(inputs):
             is_behind.add(number)
-        elif operator is not None and operator.shows_at_ends and sees_source.issuperset(inputs):
+        elif operator is not None and operator.emits_at_window_end and sees_source.issuperset(inputs):
             found[number] = cast("FinalWindow", operator)
             is_behind.add(number)
     is_all = len(graph.sources) == 1 and is_behind.issuperset(graph.outputs)

@@ -15,7 +15,7 @@ CHUNK: Final = 2**20
 
 
 class Spans(NamedTuple):
-    """Lifetimes of rows with a key, as codes: of the first and of the last moment (`streamdsl.engine.sorted.layout`)."""
+    """Lifetimes of rows with a key, as codes: of the first and of the last moment (`streamdsl.engine.sorted.sort_keys`)."""
 
     first: Codes
     last: Codes
@@ -88,17 +88,17 @@ class SortedRun:
         kept = flatnonzero(slots >= 0)
         return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
 
-    def ranges(self, asked: Spans) -> Ranges:
+    def ranges(self, probe: Spans) -> Ranges:
         """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first.
 
         Those who ask are in order of key and LE.
         """
-        first = np.searchsorted(self._reach, asked.first)
+        first = np.searchsorted(self._reach, probe.first)
         first = first[: first.searchsorted(len(self))]  # as those who ask are in order
         # To look is cheaper than to search, and many have none.
-        rows = flatnonzero(self.first.take(first) <= asked.last[: len(first)])
+        rows = flatnonzero(self.first.take(first) <= probe.last[: len(first)])
         first = first.take(rows)
-        return Ranges(rows, first, np.searchsorted(self.first, asked.last.take(rows), side="right") - first)
+        return Ranges(rows, first, np.searchsorted(self.first, probe.last.take(rows), side="right") - first)
 
     def range(self, first: int, last: int) -> tuple[int, int]:
         """Return the range for one row."""

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
 from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.engine.ids import Ids, of_spelled
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of
@@ -104,7 +104,7 @@ class StoredRows:
                 self._groups.append(batch.keys)
         return np.arange(first, len(self.le))
 
-    def takes(self, few: Few) -> bool:
+    def takes(self, few: RowBatch) -> bool:
         """Say whether rows can come one by one: there have been others like them."""
         schema = self.schema
         return (schema is few.schema or schema == few.schema) and (self._groups is None) is (few.groups is None)

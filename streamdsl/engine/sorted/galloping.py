@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from streamdsl.engine.sorted.overlap import Asked, OverlapIndex
-from streamdsl.engine.sorted.run import Ranges, SortedRun
+from streamdsl.engine.sorted.overlap import OverlapIndex, Probe
+from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
@@ -20,30 +20,30 @@ _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max
 
 
-class Walk:
+class GallopingSearch:
     """Those who ask walk at the same time, through 1 row, then 2, 4, 8, ...: at most twice as many as each needs, in few steps.
 
     A run is in order of codes, and rows with one code in any order: a limit is a code, and rows that have it are still looked at.
     Where to look costs little (`is_cheap`), at rows that are in no run all look at once.
     """
 
-    def __init__(self, index: OverlapIndex, asked: Asked, is_forward: bool, look: Look, is_cheap: bool) -> None:
+    def __init__(self, index: OverlapIndex, probe: Probe, is_forward: bool, look: Look, is_cheap: bool) -> None:
         self._index = index
-        self._asked = asked
+        self._probe = probe
         self._is_forward = is_forward
         self._look = look
         self._is_cheap = is_cheap
-        self._limits: Codes = np.full(len(asked.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
+        self._limits: Codes = np.full(len(probe.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
 
     def found(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield who asks, and the slots of what it finds."""
-        at, slots = self._index.among_last(self._asked)
+        at, slots = self._index.among_unindexed(self._probe)
         if len(at) and self._is_cheap:
             found, _ = self._look(at, slots)
             yield at[found], slots[found]
         elif len(at):
             yield from self._through(*self._index.run_of(at, slots))
-        for run, ranges in self._index.ranges(self._asked):
+        for run, ranges in self._index.ranges(self._probe):
             yield from self._through(run, ranges)
 
     def _through(self, run: SortedRun, ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:

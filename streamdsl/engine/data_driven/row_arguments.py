@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from streamdsl.engine.columnar.accumulator_columns import RowParts
 from streamdsl.engine.columnar.accumulators import Accumulator
-from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.expr.nodes import Choose, Constant, Expr
 from streamdsl.expr.scalars import Values
 from streamdsl.udm.aggregates import BoundAgg
@@ -15,22 +15,22 @@ from streamdsl.udm.aggregates import BoundAgg
 _NO_REALS: Final[AbstractSet[int]] = frozenset()
 
 
-class Given(NamedTuple):
+class RowArguments(NamedTuple):
     """What aggregates are given of a row."""
 
     values: Values
     """Of each aggregate that reads rows its argument, and where it has a `where`, whether that has chosen the row."""
-    parts: LaneParts
+    parts: RowParts
     """What the row adds to the sums of a window."""
     reals: AbstractSet[int]
     """The aggregates to which it adds a float, as it is sure to."""
 
 
-NOTHING: Final = Given((), [], _NO_REALS)
+NOTHING: Final = RowArguments((), [], _NO_REALS)
 """What aggregates are given that count rows and read none."""
 
 
-class Arguments:
+class ArgumentSlots:
     """Where the arguments of aggregates, and what their `where` says, stand among what is given of a row."""
 
     def __init__(self, aggregates: Sequence[BoundAgg]) -> None:
@@ -41,11 +41,11 @@ class Arguments:
                 self.places[number] = self.size, None if agg.where is None else self.size + 1
                 self.size += 1 if agg.where is None else 2
 
-    def given(self, values: Values, accumulators: Sequence[Accumulator]) -> Given | None:
+    def of_row(self, values: Values, accumulators: Sequence[Accumulator]) -> RowArguments | None:
         """Return what is given of a row; None where columns have to say."""
         if not accumulators:
-            return Given(values, [], _NO_REALS)
-        parts: LaneParts = []
+            return RowArguments(values, [], _NO_REALS)
+        parts: RowParts = []
         for accumulator in accumulators:
             place = self.places.get(accumulator.number)
             if place is not None:
@@ -53,10 +53,10 @@ class Arguments:
                 if each is None:
                     return None
                 parts += each
-        return Given(values, parts, {key[0] for key, _ in parts if key[1] == "floats" and self.places[key[0]][1] is None})
+        return RowArguments(values, parts, {key[0] for key, _ in parts if key[1] == "floats" and self.places[key[0]][1] is None})
 
 
-def given_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
+def argument_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
     """Return the expressions of what aggregates are given of a row; the argument of one that is not chosen is None."""
     found: list[Expr] = []
     for agg in aggregates:

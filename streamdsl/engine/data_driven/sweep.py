@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.swept.boundaries import Boundaries
-from streamdsl.engine.swept.endpoints import Deltas
-from streamdsl.engine.swept.sorted_index import Portion
+from streamdsl.engine.data_driven.boundaries import Boundaries
+from streamdsl.engine.data_driven.endpoints import Deltas
+from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -23,16 +23,16 @@ class Windows(NamedTuple):
 
 
 class Sweep:
-    """The steps of a change; windows that start up to `before` have had their sums, those up to `watermark` get them.
+    """The steps of a change; windows that start up to `before` have had their sums, those up to `high_water` get them.
 
     `summed` says which windows of the portion have other sums than before, from the step `add_late` on.
     """
 
-    def __init__(self, boundaries: Boundaries, portion: Portion, before: int, watermark: int, alone: bool) -> None:
+    def __init__(self, boundaries: Boundaries, portion: Portion, before: int, high_water: int, alone: bool) -> None:
         self.boundaries = boundaries
         self.portion = portion
         self.before = before
-        self.watermark = watermark
+        self.high_water = high_water
         self.alone = alone
         self.summed = np.zeros(0, dtype=np.bool_)
 
@@ -66,7 +66,7 @@ class Sweep:
         latest = np.maximum.accumulate(np.where(is_old, np.arange(len(is_old)), -1))[at]
         has = flatnonzero(latest >= 0)
         has = has[self._are_together(latest[has], at[has])]
-        self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
+        self.boundaries.totals.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
 
     def _are_together(self, left: Rows, right: Rows) -> NDArray[np.bool_]:
         """Say which positions are in one run, and of one group."""
@@ -86,24 +86,24 @@ class Sweep:
         self.summed = np.zeros(len(self.portion.slots), dtype=np.bool_)
         if not len(late):
             return
-        deltas.lanes.cumulate()
+        deltas.totals.cumulate()
         starts = np.searchsorted(self.portion.numbers, deltas.numbers[late])
         stops = np.searchsorted(self.portion.numbers, deltas.numbers[late + 1])
         stops = np.minimum(stops, np.searchsorted(self.portion.numbers, limits, side="right"))
         lengths = stops - starts
         rows = np.repeat(late, lengths)
         at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes.take(rows))
+        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(rows))
         self.summed[at] = True
 
-    def settle(self, is_last: bool) -> Windows:
+    def finish(self, is_last: bool) -> Windows:
         """Open windows, and let each end where the next begins. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
         if not len(self.summed):
             self.summed = np.zeros(len(slots), dtype=np.bool_)
         le, before = self.boundaries.le[slots], self.boundaries.re[slots]
         follows = self._follow(slots)
-        if self.before < self.watermark:
+        if self.before < self.high_water:
             self._open(le, follows)
         re = np.full(len(slots), INFINITY, dtype=np.int64)
         np.copyto(re[:-1], le[1:], where=follows[1:])
@@ -129,7 +129,7 @@ class Sweep:
 
     def _open(self, le: Ticks, follows: NDArray[np.bool_]) -> None:
         """Give the windows that the watermark reaches now their sums."""
-        is_opened = (le > self.before) & (le <= self.watermark)
+        is_opened = (le > self.before) & (le <= self.high_water)
         at = flatnonzero(is_opened)
         if not len(at):
             return
@@ -138,6 +138,6 @@ class Sweep:
         starts = flatnonzero(is_start[at])
         slots, first = self.portion.slots, at[starts]
         based = first[follows[first]]
-        self.boundaries.lanes.add_from(slots[based], slots[based - 1])
-        self.boundaries.lanes.run_up(slots[at], starts)
+        self.boundaries.totals.add_from(slots[based], slots[based - 1])
+        self.boundaries.totals.run_up(slots[at], starts)
         self.summed |= is_opened

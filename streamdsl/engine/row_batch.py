@@ -39,12 +39,12 @@ Result: TypeAlias = tuple[Change, Values, int]
 """How a window's result changes, its payload, and its group."""
 
 
-class Few(Batch):
+class RowBatch(Batch):
     """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
 
     `origin` is of the kind that the ids are of, None for those of a sender.
 
-    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+    >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> few.payloads(), len(few), few.le.tolist()
     ([7], 1, [3])
     """
@@ -103,13 +103,13 @@ class Few(Batch):
         return False
 
     @property
-    def watermark(self) -> int:
+    def high_water(self) -> int:
         """The largest LE."""
         changes = self.changes
         return changes[0][2] if len(changes) == 1 else max([le for _, _, le, _, _ in changes])
 
     @property
-    def comes_in(self) -> bool:
+    def are_insertions(self) -> bool:
         """Whether each row is an insertion."""
         return all(le == re_old for _, _, le, re_old, _ in self.changes)
 
@@ -117,7 +117,7 @@ class Few(Batch):
         """Return all rows: each changes."""
         return self
 
-    def passed(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
+    def mapped(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
         """Return what a function makes of the rows, and the steps that have dropped some; None where columns have to say."""
         try:
             found = function(self.values, self.groups)
@@ -131,7 +131,7 @@ class Few(Batch):
             if not kept:
                 return EMPTY, dropped
             changes = [changes[row] for row in kept]
-        return Few(changes, values, schema, groups, self.origin), dropped
+        return RowBatch(changes, values, schema, groups, self.origin), dropped
 
     def payloads(self) -> list[Any]:
         """Return the payloads."""
@@ -163,7 +163,7 @@ class Few(Batch):
         each = zip(self.row_ids(), self.changes, self.payloads(), strict=True)
         return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
 
-    def in_order(self) -> Few:
+    def in_order(self) -> RowBatch:
         """Return the rows in the order in which they go out."""
         changes = self.changes
         if len(changes) == 1:
@@ -172,7 +172,7 @@ class Few(Batch):
         order = order_of_few(lifetimes, self.payloads)
         if order is None:
             return self
-        return Few([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
+        return RowBatch([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
 
     @property
     def counts_versions(self) -> bool:
@@ -194,12 +194,12 @@ class Few(Batch):
         return found
 
 
-def few_results(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
+def results_batch(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
     """Return what changes of windows' results."""
     if not results:
         return EMPTY
     changes, values, groups = zip(*results, strict=True)
-    return Few(changes, values, schema, groups if is_grouped else None, origin)
+    return RowBatch(changes, values, schema, groups if is_grouped else None, origin)
 
 
 def _column_of_one(value: Any) -> Column:
@@ -212,10 +212,10 @@ def _column_of_one(value: Any) -> Column:
 
 def size_of(batch: Batch) -> int:
     """Return the number of rows, as `len` does, but that is slow for what Python asks for often."""
-    return len(batch.changes) if type(batch) is Few else len(batch)
+    return len(batch.changes) if type(batch) is RowBatch else len(batch)
 
 
-def in_columns(parts: Sequence[Few]) -> Batch:
+def in_columns(parts: Sequence[RowBatch]) -> Batch:
     """Return some changes as columns: parts with one schema, and ids of one kind."""
     first = parts[0]
     ids, versions, le, re_old, re_new = zip(*[change for part in parts for change in part.changes], strict=True)

@@ -26,7 +26,7 @@ _MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
 """Operators whose CTI follows at a distance, and so holds back nothing."""
 
 
-class Feed(Protocol):
+class SourceStats(Protocol):
     """What feeds a source: how much has come, how much of it went on, and what did not."""
 
     @property
@@ -46,12 +46,12 @@ class Feed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class Diagnosis:
     """A session as it stands."""
 
     graph: Graph
     egress: FinalEgress | SpeculativeEgress
-    sources: Mapping[str, Feed]
+    sources: Mapping[str, SourceStats]
     ctis: Mapping[str, int]
     unit: Unit | None
 
@@ -78,10 +78,10 @@ class Why:
             return f'emit="final" holds back {what}, of which the first ends at {self._time(first)}'
         for operator in self.graph.operators:
             if (first := operator.held_back()) < INFINITY:
-                watermark = self._time(getattr(operator, "watermark", MIN_TIME))
+                high_water = self._time(getattr(operator, "high_water", MIN_TIME))
                 return (
                     f'{operator.label} holds back its windows from {self._time(first)} on: emit="watermark" shows a window '
-                    f"once an event or a CTI reaches its end, and they have reached {watermark}"
+                    f"once an event or a CTI reaches its end, and they have reached {high_water}"
                 )
         return ""
 

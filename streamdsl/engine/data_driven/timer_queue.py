@@ -10,14 +10,14 @@ from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
 
-class Agenda:
+class TimerQueue:
     """Times with a code each. Adding and taking out cost O(log n) for each, however they come.
 
-    >>> agenda = Agenda()
-    >>> agenda.add(np.array([7, 3]), np.array([0, 1]))
-    >>> agenda.pop_until(5)
+    >>> timers = TimerQueue()
+    >>> timers.add(np.array([7, 3]), np.array([0, 1]))
+    >>> timers.pop_until(5)
     (array([3]), array([1]))
-    >>> len(agenda)
+    >>> len(timers)
     1
     """
 

@@ -11,7 +11,7 @@ from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import flatnonzero
 
 
-def rows_after(changes: Batch) -> Batch:
+def consolidated(changes: Batch) -> Batch:
     """Return the rows that are there after these changes, as insertions; a row may have been there before.
 
     An id that is inserted again is another row: the one before it can no longer change.

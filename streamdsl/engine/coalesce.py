@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Change, Few, in_columns
+from streamdsl.engine.row_batch import Change, RowBatch, in_columns
 from streamdsl.expr.scalars import Values
 
 
-def joined(batches: Iterable[Batch]) -> list[Batch]:
+def coalesced(batches: Iterable[Batch]) -> list[Batch]:
     """Return batches with neighbours made one, in columns, where they hold few changes of one kind.
 
     >>> from streamdsl.expr.schema import Schema
-    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
-    >>> [len(batch) for batch in joined([few, few])]
+    >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+    >>> [len(batch) for batch in coalesced([few, few])]
     [2]
     """
     found: list[Batch] = []
-    run: list[Few] = []
+    run: list[RowBatch] = []
     for batch in batches:
-        if type(batch) is Few and (not run or _are_alike(run[0], batch)):
+        if type(batch) is RowBatch and (not run or _are_alike(run[0], batch)):
             run.append(batch)
             continue
         if run:
             found.append(in_columns(run))
-        run = [batch] if type(batch) is Few else []
-        if type(batch) is not Few:
+        run = [batch] if type(batch) is RowBatch else []
+        if type(batch) is not RowBatch:
             found.append(batch)
     if run:
         found.append(in_columns(run))
     return [batch for batch in found if len(batch)]
 
 
-def _are_alike(one: Few, other: Few) -> bool:
+def _are_alike(one: RowBatch, other: RowBatch) -> bool:
     if one.origin is not other.origin and (one.origin is None or not one.origin.is_like(other.origin)):
         return False
     is_one_schema = one.schema is other.schema or one.schema == other.schema
     return is_one_schema and (one.groups is None) is (other.groups is None)
 
 
-class Net:
+class NetChanges:
     """What few changes of one kind do to each row in all; their rows are in no group.
 
     >>> from streamdsl.expr.schema import Schema
-    >>> net = Net()
-    >>> net.take(Few([("a", 0, 3, 3, 9), ("b", 0, 4, 4, 5)], [(7,), (8,)], Schema.scalar()), 0)
+    >>> net = NetChanges()
+    >>> net.take(RowBatch([("a", 0, 3, 3, 9), ("b", 0, 4, 4, 5)], [(7,), (8,)], Schema.scalar()), 0)
     2
-    >>> net.take(Few([("a", 0, 3, 9, 6), ("b", 0, 4, 5, 4)], [(7,), (8,)], Schema.scalar()), 0)
+    >>> net.take(RowBatch([("a", 0, 3, 9, 6), ("b", 0, 4, 5, 4)], [(7,), (8,)], Schema.scalar()), 0)
     2
     >>> net.batch().ids.tolist(), net.batch().re_new.tolist()
     (['a'], [6])
@@ -55,12 +55,12 @@ class Net:
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, tuple[Change, Values]] = {}
-        self._kind: Few | None = None
+        self._kind: RowBatch | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, few: Few, cti: int, start: int = 0) -> int:
+    def take(self, few: RowBatch, cti: int, start: int = 0) -> int:
         """Take changes, from one of them on, and return which is the first that cannot be taken; into an empty net all can.
 
         It is of another kind, or of another row with an id that is here. Changes of rows that end before the CTI are left out.
@@ -97,7 +97,7 @@ class Net:
         if self._kind is None or not self._rows:
             return EMPTY
         changes, values = zip(*self._rows.values(), strict=True)
-        return in_columns([Few(changes, values, self._kind.schema, None, self._kind.origin)])
+        return in_columns([RowBatch(changes, values, self._kind.schema, None, self._kind.origin)])
 
     def clear(self) -> None:
         """Forget all changes."""

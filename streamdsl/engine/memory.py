@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.state.outside import is_configuration
+from streamdsl.engine.state.external import is_configuration
 
 _MANY: Final = 64
 """A collection of more is looked at in a sample of so many."""
@@ -29,14 +29,14 @@ _PER_ITEM: Final[dict[type, tuple[int, int]]] = {
 """The bytes of a collection, and of each of its items: what it has room for besides is left out, so that alike costs alike."""
 
 
-class Held:
+class MemoryMeter:
     """Counts bytes; what has been counted once, or is `known`, counts no more.
 
-    >>> held = Held()
+    >>> held = MemoryMeter()
     >>> row = ("a" * 1000, [1.5] * 100)
     >>> 1000 < held.bytes_of([row]) < 3000, held.bytes_of([row])
     (True, 0)
-    >>> 0.5 < Held().bytes_of([list(map(float, range(10**5)))]) / 3_300_000 < 2
+    >>> 0.5 < MemoryMeter().bytes_of([list(map(float, range(10**5)))]) / 3_300_000 < 2
     True
     """
 
