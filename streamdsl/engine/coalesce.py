@@ -1,4 +1,4 @@
-"""Few changes at a time, put together: in columns, and what they amount to row by row."""
+"""Coalescing of row batches: neighbours are merged into columns, or into the net change of each row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from streamdsl.expr.scalars import Values
 
 
 def coalesced(batches: Iterable[Batch]) -> list[Batch]:
-    """Return batches with neighbours made one, in columns, where they hold few changes of one kind.
+    """Return the batches, with neighbouring row batches of one kind merged into one in columns; empty ones are left out.
+
 
     >>> from streamdsl.expr.schema import Schema
     >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
@@ -41,7 +42,8 @@ def _are_alike(one: RowBatch, other: RowBatch) -> bool:
 
 
 class NetChanges:
-    """What few changes of one kind do to each row in all; their rows are in no group.
+    """The net change of each row over many row batches of one kind, none of them grouped.
+
 
     >>> from streamdsl.expr.schema import Schema
     >>> net = NetChanges()
@@ -61,9 +63,10 @@ class NetChanges:
         return len(self._rows)
 
     def take(self, few: RowBatch, cti: int, start: int = 0) -> int:
-        """Take changes, from one of them on, and return which is the first that cannot be taken; into an empty net all can.
+        """Add the changes from index `start` on, and return the index of the first that cannot be added.
 
-        It is of another kind, or of another row with an id that is here. Changes of rows that end before the CTI are left out.
+        A change cannot be added if the batch is of another kind, or if its id is held for a row that it does not continue; if
+        nothing is held, every change can be added. A change of a row that ends before the CTI is skipped.
         """
         kind, rows = self._kind, self._rows
         if kind is None or not rows:
@@ -89,17 +92,17 @@ class NetChanges:
         return len(few.changes)
 
     def forget(self, cti: int) -> None:
-        """Let go changes of rows that end before a CTI."""
+        """Drop the changes of rows that end before a CTI."""
         self._rows = {key: row for key, row in self._rows.items() if row[0][3] >= cti or row[0][4] >= cti}
 
     def batch(self) -> Batch:
-        """Return the changes in columns."""
+        """Return the net changes in columns."""
         if self._kind is None or not self._rows:
             return EMPTY
         changes, values = zip(*self._rows.values(), strict=True)
         return in_columns([RowBatch(changes, values, self._kind.schema, None, self._kind.origin)])
 
     def clear(self) -> None:
-        """Forget all changes."""
+        """Drop all changes."""
         self._rows = {}
         self._kind = None

@@ -1,4 +1,4 @@
-"""From a plan to running operators: which operator each node gets."""
+"""Lowering: from a plan to a graph of running operators."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ Options: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """What the choice of an operator depends on, besides its node."""
+    """What the choice of an operator depends on besides its node."""
 
     emit_policy: EmitPolicy
     options: Options
 
 
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator that a node gets, which `options` may want to be the general one."""
+    """Return the window operator for a node. `options` may ask for the general or the columnar one."""
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
@@ -145,7 +145,7 @@ def _named(module: str, name: str) -> type[Any]:
 
 
 def operator_class(node: Node, options: Options) -> type[Any]:
-    """Return the operator that a node gets."""
+    """Return the operator class for a node."""
     if isinstance(node, (WindowAggregate, WindowApply)):
         return window_operator(node, options)
     return named_operator(type(node))
@@ -158,7 +158,7 @@ def operator_kinds(plan: Node) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Stage:
-    """An operator in the graph, and the stages that it reads; `None` for a source."""
+    """An operator in the graph, and the stages that it reads. A source is a stage without an operator."""
 
     operator: Operator | None
     inputs: tuple[int, ...]
@@ -167,29 +167,26 @@ class Stage:
 
 @dataclass(slots=True)
 class Graph:
-    """The running operators of a plan in an order in which every input comes before its reader, and which of them are outputs."""
+    """The running operators of a plan, in topological order, and which of them are outputs."""
 
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
     outputs: list[int] = field(default_factory=list)
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
-    """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
+    """Chains of row operators that large batches pass slice by slice, by their first stage. The others have empty chains."""
     pipelines: dict[str, list[Part]] = field(default_factory=dict)
-    """The operators that few rows of a source pass, where each of them reads the one before it, once, up to the only output."""
+    """By source the pipeline that row batches pass up to the only output, if all stages on the way have one reader."""
     frontiers: list[Stage] = field(default_factory=list)
-    """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
+    """The stages that decide the final frontier of the only output, which is the last one."""
     _has_run: bool = False
-    """Whether each operator has been given the CTIs of all its inputs."""
+    """Whether every operator has got the CTIs of all its inputs."""
 
     keeps_keys: bool = False
-    """Whether no key is forgotten now: rows wait whose keys nobody has looked at."""
+    """Whether key tables may forget nothing now, because buffered rows have keys that are not numbered yet."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        """Run one piece of every source through the plan, and return what comes of each output.
-
-        Each operator runs once, when all its inputs have.
-        """
+        """Run one piece of every source through the plan, and return the pieces of the outputs. Each operator runs once."""
         pipeline = None
         if self._has_run and len(pieces) == 1:
             ((name, piece),) = pieces.items()
@@ -203,17 +200,17 @@ class Graph:
         return out
 
     def flush_counters(self) -> None:
-        """Let operators know what has passed them: somebody looks at them."""
+        """Hand deferred row counts and CTIs on to the operators."""
         for fused in self.fused_operators:
             fused.flush_counters()
 
     @property
     def fused_operators(self) -> list[FusedOperators]:
-        """The passages in the lines."""
+        """The fused operators of all pipelines."""
         return [part for pipeline in self.pipelines.values() for part in pipeline if type(part) is FusedOperators]
 
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
-        """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
+        """Return the RE up to which rows of the only output are final, after these CTIs of the sources."""
         found: list[Frontier] = []
         for stage in self.frontiers:
             if stage.operator is None:
@@ -242,7 +239,7 @@ class Graph:
         return [out[i] for i in self.outputs]
 
     def _forget_keys(self) -> None:
-        """Let the tables of keys forget the groups that no operator holds any more."""
+        """Let the key tables forget the groups that no operator holds."""
         held: dict[KeyTable, list[Ticks]] = {table: [] for table in self.key_tables}
         for operator in self.operators:
             if operator.key_table is not None:
@@ -256,7 +253,7 @@ class Graph:
 
     @property
     def operators(self) -> list[Operator]:
-        """The operators, in order."""
+        """The operators, in topological order."""
         return [stage.operator for stage in self.stages if stage.operator is not None]
 
     def add(self, operator: Operator | None, inputs: tuple[int, ...] = (), source: str = "") -> int:
@@ -266,7 +263,7 @@ class Graph:
 
 
 def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | None = None) -> Graph:
-    """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
+    """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option."""
     for name in options or {}:
         if name not in ("attach", "most_windows", "window"):
             raise QueryError(
@@ -285,7 +282,7 @@ def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | 
 
 
 def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
-    """Yield the sources whose rows pass one operator after the other, each with these."""
+    """Yield each source whose rows pass a single chain of operators, with that pipeline."""
     readers: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, stage in enumerate(graph.stages):
         for place, read in enumerate(stage.inputs):
@@ -302,7 +299,7 @@ def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
 
 
 def _frontiers(graph: Graph) -> list[Stage]:
-    """Return the stages without those that pass on what they are given; their inputs are places in what is returned."""
+    """Return the stages that have a final frontier of their own; `inputs` are indices in what is returned."""
     found: list[Stage] = []
     places: list[int] = []
     for stage in graph.stages[: max(graph.outputs) + 1]:
@@ -316,7 +313,7 @@ def _frontiers(graph: Graph) -> list[Stage]:
 
 
 def _chains(graph: Graph) -> dict[int, list[Operator]]:
-    """Return the chains of operators that rows pass one by one before an operator that takes slices: they are run together."""
+    """Return the chains of row operators before each operator that takes slices."""
     readers = Counter([*graph.outputs, *(i for stage in graph.stages for i in stage.inputs)])
     chains: dict[int, list[Operator]] = {}
     for stage in graph.stages:
@@ -336,7 +333,7 @@ def _is_large(batch: Batch) -> bool:
 
 
 def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
-    """Run a piece through operators that rows pass one by one: what one makes of a slice is in the cache for the next."""
+    """Run a piece through a chain, slice by slice: what one operator makes of a slice is in the cache for the next."""
     (piece,) = inputs
     if not piece.batch.is_large:
         for operator in chain:

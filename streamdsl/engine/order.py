@@ -1,4 +1,4 @@
-"""The order in which rows go out, found in columns: by lifetime, and only where lifetimes are equal by payload."""
+"""The output order of rows, in columns: by lifetime, and by payload only where lifetimes are equal."""
 
 from __future__ import annotations
 

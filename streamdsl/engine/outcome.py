@@ -1,4 +1,4 @@
-"""What a run leaves, in columns: events, rows and frames are made of them when they are asked for."""
+"""The output of a whole run, in columns: events, rows and frames are made of it when they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session sends, in columns: events and frames are made of it when they are asked for."""
+"""The output of a push, in columns: events and frames are made of it when they are read."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class RunningQuery(ABC, Generic[T]):
         return {**figures, OUTPUT: self._output_stats(held)}
 
     def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
-        """Return the figures of what comes out; its events are the rows that wait to be sent."""
+        """Return the figures of the output. Its events are the rows that wait to be emitted."""
         return {
             "windows": 0,
             "events": self._egress.n_held,
@@ -141,14 +141,14 @@ class RunningQuery(ABC, Generic[T]):
         }
 
     def _waits(self) -> Sequence[Any]:
-        """Return what waits, and is no part of operators or of the output yet."""
+        """Return the input that is buffered here, outside of operators and output."""
         return ()
 
     def why_no_output(self) -> str | None:
         """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
 
         It names rows that are held back, then the operator nearest to the output whose CTI is behind its input's, or the source
-        that is behind the others; and the filter that has let nothing pass. Nothing runs (api, section 5).
+        that is behind the others; and the filter that has let nothing pass. Nothing runs.
 
         >>> import streamdsl as sd
         >>> session = sd.source("x").union(sd.source("y")).open()
@@ -183,16 +183,16 @@ class RunningQuery(ABC, Generic[T]):
 
     @abstractmethod
     def _feeds(self) -> Mapping[str, SourceStats]:
-        """Return what is known of the sources, by name."""
+        """Return the figures of the sources, by name."""
 
     def _lets_ids_go(self) -> bool:
-        """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
+        """Say whether the output forgets an id whenever the source does: its CTI always is the source's, and no RE moves."""
         sources = self._graph.sources.values()
-        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender knows
+        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender said
         return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)
 
     def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
-        """Run one piece of some sources through the plan, and return what it sends."""
+        """Run one piece of some sources through the plan, and return the output."""
         for name, (_, cti) in pieces.items():
             self._ctis[name] = cti
         try:
@@ -202,13 +202,13 @@ class RunningQuery(ABC, Generic[T]):
             raise
 
     def _flush(self) -> None:
-        """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
+        """Run the buffered input, and hand on the deferred counters: something is about to read the query."""
         was, self._is_changing = self._is_changing, True
         self._flush_pending()
         self._is_changing = was
 
     def _flush_for_reading(self) -> None:
-        """Do as `_flush` does, and let operators put their state in order: who reads it then changes nothing."""
+        """Do what `_flush` does, and bring the operators' state into its columnar form, so that reading it changes nothing."""
         was, self._is_changing = self._is_changing, True
         self._flush_pending()
         for operator in self._graph.operators:
@@ -219,7 +219,7 @@ class RunningQuery(ABC, Generic[T]):
         self._graph.flush_counters()
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
-        """Return what is sent of one step when it has been published."""
+        """Publish a step, and return its output."""
         (out,) = outputs
         self._publish(pieces, out)
         batch, cti = out
@@ -230,7 +230,7 @@ class RunningQuery(ABC, Generic[T]):
         return egress.send(batch, cti, final, *self._seen(pieces)) if egress.sees_input else egress.send(batch, cti, final)
 
     def _final_frontier(self, egress: FinalEgress) -> int:
-        """Return up to which RE the rows of the output are final; it rises with the CTIs of the sources, and only then."""
+        """Return the RE up to which rows of the output are final. It depends on the CTIs of the sources only."""
         ctis = list(self._ctis.values())
         if ctis == egress.known_at:
             return egress.final
@@ -238,13 +238,13 @@ class RunningQuery(ABC, Generic[T]):
         return self._graph.final_frontier(self._ctis)
 
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
-        """Return the largest LE or CTI of the input, and how many of its rows have changed."""
+        """Return the high water of the input, and the number of its changes."""
         for batch, cti in pieces.values():
             self._now = max(self._now, cti, batch.high_water)
         return self._now, sum([size_of(batch) for batch, _ in pieces.values()])
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
-        """Keep what a query needs that is attached later, and hand the step on to those that are; else only count."""
+        """Keep the step for queries that are attached later, and hand it to those that are attached; else count it only."""
         if not self._publishes:
             for name, piece in pieces.items():
                 self.published[name].count(piece)
@@ -257,7 +257,7 @@ class RunningQuery(ABC, Generic[T]):
             attached.take(pieces, out)
 
     def _end(self) -> None:
-        """Let every operator know that the next step is the last, those of attached queries too."""
+        """Tell every operator that the next step is the last, those of attached queries too."""
         for operator in self._graph.operators:
             operator.ending = True
         for attached in self._attached:
@@ -274,7 +274,7 @@ class RunningQuery(ABC, Generic[T]):
 
 
 def _publishes(options: Options) -> bool:
-    """Say whether a query is to keep what others need that are attached to it later."""
+    """Say whether a query keeps what queries that are attached later need."""
     if (chosen := options.get("attach", "off")) not in ("on", "off"):
         raise QueryError(
             f'engine_options["attach"] is "on" or "off", not {chosen!r}', hint="leave it out for a session of its own"
@@ -293,7 +293,7 @@ def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgre
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
-    """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
+    """Return the figures of a group-apply, which runs as two operators: one where rows enter it, one where they leave."""
     if entered is None:
         return left
     sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}

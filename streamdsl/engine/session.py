@@ -1,4 +1,4 @@
-"""Sessions: the long-running form of a query (api, section 5)."""
+"""Sessions: the long-running form of a query."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Session(RunningQuery[T]):
     """
 
     undoes: ClassVar[bool] = True
-    """Whether a push of which too many windows would come is undone."""
+    """Whether a push that would make too many windows is undone."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Session(RunningQuery[T]):
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[StepOutput]:
-        """Take a batch and return what it sends; whoever hands that out then says that nothing changes any more."""
+        """Take a batch and return its output. The caller resets `_is_changing` when it hands that out."""
         self._check_open()
         ingress = self._ingress(source)
         name, sent = ingress.name, []
@@ -125,13 +125,13 @@ class Session(RunningQuery[T]):
         return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a batch, which counts from now on."""
+        """Return the pieces of a batch, and commit it."""
         pieces = self._opened(ingress, events)
         ingress.commit()
         return pieces
 
     def _opened(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
-        """Return the pieces of a batch; what cuts it short before it is committed is undone, from then on it is a failure."""
+        """Return the pieces of a batch. A failure before the commit is undone; from then on it is one of the session."""
         self._is_changing = True
         try:
             return ingress.stage(events, stays_open)
@@ -172,7 +172,7 @@ class Session(RunningQuery[T]):
             ends[name] = piece.batch
         self._is_changing = True
         self._flush()
-        self._waiting = None  # the last step runs, whatever its CTI
+        self._waiting = None  # the last step must run, whatever its CTI
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
@@ -272,7 +272,7 @@ class Session(RunningQuery[T]):
         """The unit of time of the sources, None if it is not known."""
         declared = common_unit(*(ingress.unit for ingress in self._sources.values()))
         found = {ingress.reader.found for ingress in self._sources.values()} - {None}
-        # Integers are ticks of any unit, so they tell something only where there are no dates.
+        # Integers are ticks of any unit, so they decide only if there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
     def _with_early(self, sent: list[StepOutput]) -> list[StepOutput]:
@@ -290,7 +290,7 @@ class Session(RunningQuery[T]):
         if not self._attached and self._waiting.take(pieces):
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
             return StepOutput([], None)
-        # What is shown of keys that are equal, as 1 and 1.0, depends on which are remembered: then all rows run.
+        # Which of several equal keys is shown (1 or 1.0) depends on what is remembered: then all rows must run.
         runs_all = self._attached or any(table.remembered for table in self._graph.key_tables)
         closing = None if runs_all else self._waiting.close(pieces)
         if closing is not None:
@@ -320,7 +320,7 @@ class Session(RunningQuery[T]):
             super()._step(dict.fromkeys(self._ctis, piece))
 
     def _tick(self) -> list[StepOutput]:
-        """Let the clocks of sources give their CTIs, and return what that sends."""
+        """Advance the sources that follow a clock, and return the output."""
         pieces = {}
         for name in self._clocks:
             ingress = self._sources[name]
@@ -330,11 +330,11 @@ class Session(RunningQuery[T]):
         return [self._step(pieces)] if pieces else []
 
     def _time_of_day(self) -> int:
-        """Return the latest CTI that the clocks of sources give now."""
+        """Return the latest CTI that the sources' clocks give now."""
         return max((_time_of_day(self._sources[name]) for name in self._clocks), default=MIN_TIME)
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-        """Return what the CTIs of some sources mean for those that import them."""
+        """Return the CTIs that sources import from those of others."""
         imported = {}
         for name in self._importers:
             ingress = self._sources[name]
@@ -372,5 +372,5 @@ def _time_of_day(ingress: Ingress) -> int:
 
 
 def _kind(ingress: Ingress) -> str | None:
-    """Return of which kind a source's progress policy is, None if it has none."""
+    """Return the kind of a source's progress policy, None if it has none."""
     return None if ingress.source.progress is None else ingress.source.progress.kind

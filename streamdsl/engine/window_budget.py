@@ -21,17 +21,18 @@ from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.expr.table import least
 
 MOST: Final = 1_000_000
-"""So many windows may come of a push unless `engine_options["most_windows"]` says otherwise."""
+"""The most windows that a push makes, unless `engine_options["most_windows"]` says otherwise."""
 PER_ROW: Final = 64
-"""So many there may be for each row of it in any case."""
+"""The windows that are always allowed for each row of a push."""
 
 
 FEW: Final = 10_000
-"""So many windows are no matter, whatever is said to be the most."""
+"""A number of windows that is always allowed."""
 
 
 class WindowBudget:
-    """What an operator may still make in this step.
+    """The windows that an operator may still make in this step.
+
 
     >>> budget = WindowBudget("window_aggregate_1", "tumbling(1) windows", 1000)
     >>> budget.open(rows=2)
@@ -52,12 +53,12 @@ class WindowBudget:
         self.left = most
 
     def open(self, rows: int) -> None:
-        """Begin a step in which so many rows change."""
+        """Begin a step with so many changed rows."""
         self.rows = rows
         self.left = max(self.most, PER_ROW * rows)
 
     def take(self, windows: int) -> None:
-        """Make so many windows. Raises `UnboundedOutputError`."""
+        """Charge windows to the budget. Raises `UnboundedOutputError` if it is exceeded."""
         self.left -= windows
         if self.left < 0:
             most = max(self.most, PER_ROW * self.rows)
@@ -70,17 +71,18 @@ class WindowBudget:
 
 @dataclass
 class Arrivals:
-    """What a push brings to an operator: so many rows, from which time on, and the time up to which windows begin then."""
+    """The input of an operator in one push: the number of rows, their first LE, and the time up to which windows begin."""
 
     rows: int
     start: int
     end: int
     batches: Sequence[Batch] | None = None
-    """The rows; None: they may last until the end."""
+    """The rows; None if they are not known, and may last to the end."""
 
     @classmethod
     def of(cls, batches: Iterable[Batch], cti: int) -> Arrivals:
-        """Return what batches and a CTI bring.
+        """Return the arrivals of batches and a CTI.
+
 
         >>> Arrivals.of([], 7)
         Arrivals(rows=0, start=7, end=7, batches=[])
@@ -91,7 +93,7 @@ class Arrivals:
 
     @functools.cached_property
     def lasting(self) -> float:
-        """How long all rows live together, as far as windows have begun by the end."""
+        """The total duration of all rows, up to the time until which windows begin."""
         if self.batches is None:
             return math.inf
         return sum(
@@ -104,7 +106,9 @@ class Arrivals:
         return float(np.maximum(ends - batch.le, 0).sum(dtype=np.float64))
 
     def beyond(self, opened: int | None, size: int, hop: int, groups: int, held: int) -> float:
-        """Return at most how many windows of a grid it makes: rows come in so many groups, and in so many rows are held.
+        """Return an upper bound of the windows of a grid that are made:
+
+        the arrivals are in `groups` groups, and `held` rows are there.
 
         `opened` is the time up to which windows have begun, None if there are none.
         """
@@ -117,7 +121,7 @@ class Arrivals:
 
 
 def most_windows(options: Mapping[str, Any]) -> int:
-    """Return how many windows may come of a push. Raises `QueryError`."""
+    """Return the most windows that a push may make. Raises `QueryError`."""
     found = options.get("most_windows", MOST)
     if type(found) is not int or found < 1:
         raise QueryError(f'engine_options["most_windows"] is a number of windows, 1 or more, not {found!r}')
@@ -125,7 +129,7 @@ def most_windows(options: Mapping[str, Any]) -> int:
 
 
 class Backup:
-    """What objects held, so that they can hold it again: copies of all but `fixed`, which does not change."""
+    """A copy of what objects hold, so that it can be restored. Objects in `fixed` are shared, as they do not change."""
 
     def __init__(self, objects: Iterable[Any], fixed: Iterable[Any], owner: Any, own: Mapping[str, Any]) -> None:
         self._objects = list(objects)
@@ -134,7 +138,7 @@ class Backup:
         self._owner, self._own = owner, copy.deepcopy(dict(own), memo)
 
     def back(self) -> None:
-        """Let the objects hold what they held, and their owner what is its own."""
+        """Restore what the objects and their owner held."""
         for name, value in self._own.items():
             setattr(self._owner, name, value)
         for each, held in zip(self._objects, self._held, strict=True):

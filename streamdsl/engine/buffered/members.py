@@ -1,4 +1,4 @@
-"""Which rows are in windows."""
+"""The members of windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NARROW: Final = 2**16
 
 
 class Pairs(NamedTuple):
-    """Windows and their members: the number of the window, and the place of the row, or its number among the members."""
+    """Pairs of a window, by number, and a member, by place or by number."""
 
     windows: Rows
     places: Rows
@@ -116,7 +116,7 @@ class Members:
 
 
 class Values(NamedTuple):
-    """What a module is given of windows: one value for each of their members."""
+    """What a module reads of windows: a value for each member."""
 
     column: Column
     members: Members
@@ -126,7 +126,7 @@ class Values(NamedTuple):
         return Values(self.column[chosen], self.members.only(chosen))
 
     def in_windows(self) -> tuple[Column, list[tuple[int, int]]]:
-        """Return values so that each window's stand together, and from where to where they are."""
+        """Return values window by window, and the range of each window."""
         at, lo, hi = self.members.ranges
         return self.column[at], list(zip(lo.tolist(), hi.tolist(), strict=True))
 

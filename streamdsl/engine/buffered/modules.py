@@ -1,4 +1,4 @@
-"""Aggregates that need the members of a window, or a state of it: invoked once for each window that a piece of input changes."""
+"""Aggregates that need the members of a window, or a state of it: they are called once for each window that a step changes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
 LONG: Final = 64
-"""Windows with so many rows are not looked through anew where what comes tells their results."""
+"""Windows with this many rows are not read again if their results follow from what has changed."""
 
 
 class Sees(Enum):
-    """What a module sees of where the members of a window end."""
+    """Which ends of members a module reads."""
 
     NOTHING = "who is in it"
     INSIDE = "ends up to its own"
@@ -48,7 +48,7 @@ class Periods(Protocol):
 
 
 class RowGiven(NamedTuple):
-    """A single row that comes: what aggregates are given of it, and its lifetime."""
+    """A single inserted row: the arguments of the aggregates, and its lifetime."""
 
     arguments: Sequence[Any]
     le: int
@@ -56,14 +56,14 @@ class RowGiven(NamedTuple):
 
 
 class Windows(Periods, Protocol):
-    """Windows that aggregates are asked for: who is in them, and how an error in one of them is shown."""
+    """Windows whose aggregates are requested: their members, and how an error in one of them is reported."""
 
     @property
     def rows(self) -> RowTable:
         """The rows that members are places of."""
 
     def members(self, order: Order) -> Members:
-        """Return their members, in an order that a module wants."""
+        """Return the members, in the order that a module needs."""
 
     def periods(self) -> tuple[Ticks, Ticks]:
         """Return where each begins and ends."""
@@ -73,7 +73,7 @@ class Windows(Periods, Protocol):
 
 
 class OtherValueError(ArithmeticError):
-    """The result of a module is for columns to tell: so are its later ones, and it need not be called for them here."""
+    """The result of a module is not plain, so columns must compute it, and all later ones."""
 
 
 class MemberAggregate:
@@ -113,7 +113,7 @@ class MemberAggregate:
         return not (function.returns_many or function.time_sensitive or isinstance(function, Collect))
 
     def of_one(self, rows: RowTable, places: Rows) -> Any:
-        """Return the result of a window with these members. Raises `ArithmeticError` where columns have to tell."""
+        """Return the result of a window with these members. Raises `ArithmeticError` if columns must compute it."""
         if self._where is not None:
             places = places[flatnonzero(rows.argument(self._where)[places])]
         function, column = self.function, rows.argument(self._argument)[places]
@@ -176,7 +176,7 @@ class MemberAggregate:
 
 
 class StateAggregate(MemberAggregate):
-    """An incremental module: each window has a state, which takes in what comes and what goes."""
+    """An incremental module: each window has a state, which is updated by the members that enter and leave."""
 
     least_rows: int = 0
     """Windows with fewer rows have no state: they are computed from their members."""
@@ -184,7 +184,7 @@ class StateAggregate(MemberAggregate):
     """What it sees of where members end."""
 
     def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
-        """Return the states of windows after a change; one that has none yet gets a new one."""
+        """Return the states of windows after a change; a window without a state gets a new one."""
         if self.function.mergeable:
             values = self.values(requested.rows, come)
             shared = _shared(values.members)
@@ -194,7 +194,7 @@ class StateAggregate(MemberAggregate):
         return self._changed(requested, states, gone, come)
 
     def _changed(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
-        """Return the states of windows without what has gone, with what has come."""
+        """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
         try:
@@ -228,7 +228,10 @@ class StateAggregate(MemberAggregate):
         return finish(module, module.compute_result(held.state), detached)
 
     def _merged(self, requested: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
-        """Return the states of windows with what has come: what comes into the same ones goes into one state, which is merged."""
+        """Return the states of windows with new members:
+
+        those that enter the same windows form one state, which is merged into these.
+        """
         module, given = self.function, _given(self.function, come.column)
         ends = stops.tolist()
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
@@ -245,7 +248,7 @@ class StateAggregate(MemberAggregate):
         return states
 
     def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
-        """Return states of their own, for windows that have the members of others."""
+        """Return copies of states, for windows that start with the members of others."""
         found = []
         for held, window in zip(states.tolist(), windows.tolist(), strict=True):
             try:
@@ -295,7 +298,7 @@ class StateAggregate(MemberAggregate):
         return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
     def copy(self, state: Any) -> Any:
-        """Return a state of its own for a window with the same members."""
+        """Return a copy of a state, for a window that starts with the members of another."""
         try:
             return None if state is None else copied(self.function, state)
         except Exception:
@@ -306,7 +309,7 @@ class StateAggregate(MemberAggregate):
         return None
 
     def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
-        """Return the result of a window from its state. Raises `ArithmeticError` where columns have to tell."""
+        """Return the result of a window from its state. Raises `ArithmeticError` if columns must compute it."""
         found = self._finished(requested, window, state) if state.n_members else empty_result(self.function)
         if type(found) not in PLAIN:
             raise ArithmeticError("it holds other values")
@@ -314,13 +317,13 @@ class StateAggregate(MemberAggregate):
 
 
 class NoValue(Enum):
-    """What stands for the extremum of no values."""
+    """Stands for the extremum of no values."""
 
     YET = "no value"
 
 
 class ExtremumAggregate(StateAggregate):
-    """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
+    """The smallest or the largest value. It is its own state: if a long window only grows, only new members are read."""
 
     least_rows = LONG
     NOTHING: Final = NoValue.YET

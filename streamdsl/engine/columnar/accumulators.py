@@ -1,4 +1,4 @@
-"""The aggregates that totals can hold, `count`, `sum` and `avg`: what each keeps of a row, and its results."""
+"""The aggregates that have totals, `count`, `sum` and `avg`: what a row adds to them, and how results are computed."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _EXACT: Final = 2**53
 
 
 class Accumulator(ABC):
-    """One aggregate of a window operator; `number` is its place among them."""
+    """One aggregate of a window operator; `number` is its index among them."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     @abstractmethod
     def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
-        """Add what rows add to the totals, given their arguments and which of them `where` has chosen (None: all)."""
+        """Append what rows add to the totals, given their arguments and which of them `where` selects (None: all)."""
 
     @abstractmethod
     def results(self, totals: AccumulatorColumns) -> Column:
-        """Return the aggregate at every position. Raises `RowError` where it cannot be computed."""
+        """Return the aggregate at every position. Raises `RowError` if it cannot be computed."""
 
     @abstractmethod
     def parts_of(self, value: Any) -> RowParts | None:
-        """Return what the value of a single row adds to totals, as `add_terms` does; None where only that can tell."""
+        """Return what the value of a single row adds to the totals; None if only `add_terms` can tell."""
 
     @abstractmethod
     def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
-        """Return what `results` has for a position with so many rows. Raises `ArithmeticError` where only that can tell."""
+        """Return the result at a position with so many rows. Raises `ArithmeticError` if only `results` can compute it."""
 
     def counted(self, totals: AccumulatorColumns) -> Ticks:
-        """Return how many values are not None."""
+        """Return the numbers of values that are not None."""
         rows = totals.counts(ROWS).astype(np.int64, copy=False)
         return rows - totals.counts((self.number, "missing")) if totals.holds((self.number, "missing")) else rows
 
@@ -124,7 +124,7 @@ class SumAccumulator(Accumulator):
         return column_of(values)
 
     def _numbers(self, totals: AccumulatorColumns, counted: Ticks) -> Column:
-        """Return the sums of what is numbers: of integers alone an integer, else a float."""
+        """Return the sums of the numeric values: integers if all are, else floats."""
         real = totals.counts((self.number, "floats")) > 0
         if real.all() and len(real):
             return self._of_floats(floats(totals, self.number), counted)
@@ -138,7 +138,7 @@ class SumAccumulator(Accumulator):
         return mixed
 
     def _values_in(self, totals: AccumulatorColumns, row: int, non_numeric: list[Any], total: int) -> list[Any]:
-        """Return the values of a row that are no numbers, after the sum of those that are, if there are any."""
+        """Return the non-numeric values of a position, after the sum of the numeric ones if there are any."""
         one = totals.take(np.array([row]))
         real = int(one.counts((self.number, "floats"))[0])
         if real:
@@ -206,11 +206,11 @@ ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {
     Sum: SumAccumulator,
     Avg: AvgAccumulator,
 }
-"""The modules that the columnar window operator can compute."""
+"""The modules that have totals."""
 
 
 def _kinds(column: Column, chosen: NDArray[np.bool_] | None) -> NDArray[np.int8]:
-    """Return what each value is; one that is not chosen is missing."""
+    """Return the kind of each value; one that is not selected counts as missing."""
     if column.dtype == object:
         types = list(map(type, column.tolist()))
         known = {kind: _kind_of(kind) for kind in set(types)}

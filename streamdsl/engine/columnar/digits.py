@@ -21,14 +21,16 @@ LARGEST: Final = 2**DIGIT - 1
 DIRECT: Final = 2**45
 """Integers up to this go into the column of weight 0 as they are."""
 _LOWEST: Final = DIGIT * (SAFE_WEIGHTS.start + 2)
-"""Smaller floats, as powers of two, have digits of weights that are not safe."""
+"""Smaller floats, as powers of two, have digits with unsafe weights."""
 SPECIAL: Final[tuple[Counted, ...]] = ("nan", "inf", "-inf")
 _BIAS: Final = 34
 """The digit of the smallest float has weight -34 (2 ** -1074 is 2 ** (14 - 32 * 34))."""
 
 
 def parts_of(terms: Terms) -> Iterator[Part]:
-    """Yield what rows add to the totals, their floats taken apart.
+    """Yield what rows add to each column, floats split into digits.
+
+
 
     >>> from streamdsl.engine.columnar.terms import FloatTerms
     >>> [part.column for part in parts_of(Terms(1, reals=[FloatTerms(0, None, np.array([0.75]))]))]
@@ -40,13 +42,15 @@ def parts_of(terms: Terms) -> Iterator[Part]:
 
 
 def real_parts(reals: FloatTerms) -> Iterator[Part]:
-    """Yield what floats add to the totals."""
+    """Yield what floats add to each column."""
     parts, signs = float_parts(reals.aggregate, reals.rows, reals.values), reals.signs
     return parts if signs is None else (part.times(signs) for part in parts)
 
 
 def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[Part]:
-    """Yield what integers add to an aggregate's totals.
+    """Yield what integers add to the columns of an aggregate.
+
+
 
     >>> [(part.column, part.amounts.tolist()) for part in integer_parts(0, None, np.array([2**62 + 5]))]
     [((0, 0), [5]), ((0, 1), [1073741824])]
@@ -62,7 +66,9 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
 
 
 def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
-    """Return a float as digits, not 0, each after its weight; None where it is extreme.
+    """Return a float as pairs of a weight and a digit, without zeros; None if its weights are unsafe.
+
+
 
     >>> digit_places(0.75), digit_places(-3.0), digit_places(float("nan"))
     (((-1, 3221225472),), ((0, -3),), None)
@@ -79,7 +85,9 @@ def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
 
 
 def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:
-    """Yield what integers of any size add to an aggregate's totals.
+    """Yield what integers of any size add to the columns of an aggregate.
+
+
 
     >>> [(part.column, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
     [((0, 2), [64])]
@@ -99,7 +107,9 @@ def _single(column: ColumnKey, row: int, amount: int) -> Part:
 
 
 def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
-    """Yield what floats add to an aggregate's totals; NaN and infinities are counted, so that they can go again.
+    """Yield what floats add to the columns of an aggregate. NaN and infinities are counted, so that they can be retracted.
+
+
 
     >>> [(part.column, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]
     [((0, 'floats'), None), ((0, 0), array([0, 3])), ((0, -1), array([3221225472,          0])), ((0, -2), array([0, 0]))]

@@ -44,7 +44,7 @@ def floats(totals: AccumulatorColumns, aggregate: int) -> Reals:
     unsafe = np.zeros(totals.size, dtype=np.bool_)
     for weight in set(weights).difference(safe):
         unsafe |= totals.counts((aggregate, weight)) != 0
-    # What was lost twice may be tiny, and yet decide where a tie is rounded to.
+    # What the second rounding lost is tiny, but may decide a tie.
     rows = flatnonzero(doubt > 0)
     least, most = error[rows] - 2 * doubt[rows], error[rows] + 2 * doubt[rows]
     unsafe[rows] |= total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)

@@ -59,7 +59,7 @@ class ListSlots:
         self._lo[slots], self._hi[slots], self._n_items = stops - sizes, stops, self._n_items + len(items)
 
     def _let_go(self) -> None:
-        """Let go of what is in no list any more."""
+        """Drop the items that are in no list any more."""
         kept, sizes = items_of(self.take(_ALL))
         self._items, self._n_items = growing(kept), len(kept)
         self._hi = np.cumsum(sizes)

@@ -14,7 +14,7 @@ from streamdsl.windows import Hopping
 
 
 class Ranges(NamedTuple):
-    """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); ENDLESS: all from `lo` on."""
+    """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); `hi` ENDLESS: all from `lo` on."""
 
     lo: Ticks
     hi: Ticks
@@ -38,7 +38,9 @@ ENDLESS = INFINITY
 
 
 class GridNumbers:
-    """The numbers of a grid's windows, counted so that window 0 starts in `[0, hop)`, and which of them a gate lets show.
+    """The numbers of a grid's windows, of which window 0 starts in `[0, hop)`, and which of them the emit policy lets show.
+
+
 
     >>> grid = GridNumbers(Hopping(10, 5), EmitPolicy())
     >>> grid.first_ending_after(np.array([6])).tolist(), grid.last_open(12)

@@ -1,4 +1,4 @@
-"""The delta ring: windows that are not open yet, as what begins and what ends with each of them (sparse, by group)."""
+"""Pending window deltas: the windows that are not open yet, as differences from one to the next, by group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class Opened(NamedTuple):
-    """Windows that open, with the groups that have rows in them, and their sums."""
+    """Windows that have opened, with the groups that have rows in them, and their totals."""
 
     numbers: Ticks
     groups: Ticks
@@ -27,9 +27,11 @@ class Opened(NamedTuple):
 
 
 class PendingWindowDeltas:
-    """What every window adds to, or takes out of, the one before it; `running` are the sums of the last that is open.
+    """For each window that is not open yet, what it adds to the totals of the one before.
 
-    A row costs two deltas however many windows it is in, and one without end costs one.
+    `running` are the totals of the last open one.
+
+    A row has two deltas however many windows it is in, and a row without end has one. Windows without a delta take no space.
     """
 
     def __init__(self) -> None:
@@ -44,11 +46,11 @@ class PendingWindowDeltas:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no row."""
+        """Whether there are no rows."""
         return not self._used or (self.deltas.is_empty and self.running.is_empty)
 
     def add(self, rows: Pending) -> None:
-        """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
+        """Add rows at their first window, and subtract them after their last. Deltas that become zero are dropped."""
         self._used = True
         groups, lo, hi, terms = rows.groups, rows.lo, rows.hi, rows.terms
         starting = self.deltas.find(lo, groups)
@@ -60,7 +62,7 @@ class PendingWindowDeltas:
         self.deltas.drop(slots[self.deltas.totals.are_zero(slots)])
 
     def opens_nothing(self, last: int) -> bool:
-        """Say whether windows up to number `last` open without a row that is here; if so, they are open."""
+        """Say whether opening the windows up to number `last` yields none with rows; if so, they are opened."""
         if last >= self.next:
             if not self.is_empty:
                 return False
@@ -68,7 +70,7 @@ class PendingWindowDeltas:
         return True
 
     def add_one(self, windows: range, group: int, parts: RowParts, sign: int, reals: AbstractSet[int]) -> None:
-        """Do as `add`, for a single row that enters windows (`sign` is 1) or leaves them (-1)."""
+        """Do what `add` does, for a single row that enters (1) or leaves (-1) windows."""
         self._used = True
         totals = self.deltas.totals
         totals.count_reals(reals)
@@ -79,7 +81,7 @@ class PendingWindowDeltas:
                 self.deltas.drop(slots[totals.are_zero(slots)])
 
     def open(self, last: int, budget: WindowBudget) -> Iterator[Opened]:
-        """Open the windows up to number `last`, and yield those that are not empty, stretch by stretch, while there is room."""
+        """Open the windows up to number `last`, and yield those with rows, range by range, as far as the budget allows."""
         while True:
             first = self.deltas.first()
             stop = last + 1 if first is None else min(first, last + 1)
@@ -92,14 +94,14 @@ class PendingWindowDeltas:
             self._turn(first)
 
     def _stretch(self, stop: int) -> Opened:
-        """Return the windows up to `stop`, between deltas: all have the running sums."""
+        """Return the windows before `stop`, up to which there is no delta: all have the running totals."""
         slots = self.running.slots()
         numbers = np.arange(self.next, stop)
         positions = np.tile(slots, len(numbers))
         return Opened(np.repeat(numbers, len(slots)), self.running.group[positions], self.running.totals.take(positions))
 
     def _turn(self, number: int) -> None:
-        """Add the deltas of the next window to the running sums."""
+        """Add the deltas of the next window to the running totals."""
         deltas = self.deltas.pop_until(number)
         running = self.running.find(np.zeros(len(deltas), dtype=np.int64), self.deltas.group[deltas])
         self.running.totals.merge(running, self.deltas.totals.take(deltas))

@@ -65,7 +65,7 @@ class Results:
         return Table(self._schema, HeldColumns({**columns, **held}), len(slots))
 
     def put(self, slots: Rows, payloads: Table) -> None:
-        """Note the results that go out."""
+        """Record the emitted results of slots."""
         payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, part in parts_of(payloads.columns).items():
             if (lists := self._lists.get(name)) is not None:

@@ -14,12 +14,12 @@ from streamdsl.temporal.time import Ticks
 
 Counted: TypeAlias = Literal["rows", "missing", "floats", "nan", "inf", "-inf"]
 ColumnKey: TypeAlias = tuple[int, Counted | int]
-"""The aggregate's number, and what the column counts, or w for a digit of weight 2 ** (32 * w) of its sum."""
+"""The aggregate's number, and what the column counts, or w for the digit of weight 2 ** (32 * w) of its sum."""
 
 ROWS: Final[ColumnKey] = (-1, "rows")
-"""The number of rows, whatever the aggregates make of them."""
+"""The column that counts rows."""
 DIGIT: Final = 32
-"""The bits of a digit; a column has room for many sums of digits before they must be carried."""
+"""The bits of a digit. A column has 64, so many digits can be added before they must be carried."""
 
 
 SAFE_WEIGHTS: Final = range(-30, 29)
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     largest: int
 
     def times(self, signs: Ticks) -> Part:
-        """Return the part with the amounts of some rows taken out."""
+        """Return the part with each amount times the sign of its row."""
         mine = signs if self.rows is None else signs[self.rows]
         return self._replace(amounts=mine if self.amounts is None else self.amounts * mine)
 
@@ -49,7 +49,10 @@ class Part(NamedTuple):
 
 
 class FloatTerms(NamedTuple):
-    """Floats that `rows` (None: every row) add, or take out where the row's sign is -1; their digits are made in the end."""
+    """Floats that `rows` (None: every row) add, or subtract where the row's sign is -1.
+
+    They are split into digits only when added.
+    """
 
     aggregate: int
     rows: Rows | None
@@ -59,13 +62,13 @@ class FloatTerms(NamedTuple):
 
     @property
     def signed(self) -> NDArray[np.float64]:
-        """The floats, those that are taken out with the other sign."""
+        """The floats, with their signs."""
         if self.signs is None:
             return self.values
         return self.values * (self.signs if self.rows is None else self.signs[self.rows])
 
     def times(self, signs: Ticks) -> FloatTerms:
-        """Return the floats, those of some rows to be taken out."""
+        """Return the floats, each times the sign of its row."""
         return self._replace(signs=signs if self.signs is None else self.signs * signs)
 
     def take(self, rows: Rows, places: Rows) -> FloatTerms:
@@ -79,7 +82,7 @@ class FloatTerms(NamedTuple):
 
 
 class NonNumericTerms(NamedTuple):
-    """Values that are not numbers: they are kept as they are, `counts` times each."""
+    """Values that are not numbers, and are kept as they are: `counts` times each."""
 
     aggregate: int
     rows: Sequence[int]
@@ -87,7 +90,7 @@ class NonNumericTerms(NamedTuple):
     counts: Sequence[int]
 
     def times(self, signs: Ticks) -> NonNumericTerms:
-        """Return the values, those of some rows to be taken out."""
+        """Return the values, each count times the sign of its row."""
         return self._replace(counts=[int(signs[row]) * count for row, count in zip(self.rows, self.counts, strict=True)])
 
     def take(self, places: Rows) -> NonNumericTerms:
@@ -100,7 +103,7 @@ class NonNumericTerms(NamedTuple):
 
 @dataclass(slots=True)
 class Terms:
-    """What `size` rows add to all totals."""
+    """What `size` rows add to all columns."""
 
     size: int
     parts: list[Part] = field(default_factory=list)
@@ -111,7 +114,7 @@ class Terms:
         return self.times(np.full(self.size, -1))
 
     def times(self, signs: Ticks) -> Terms:
-        """Return the terms of rows that are added (1) or taken out (-1)."""
+        """Return the terms of rows that are added (1) or subtracted (-1)."""
         parts, non_numeric = (
             [part.times(signs) for part in self.parts],
             [non_numeric.times(signs) for non_numeric in self.non_numeric],
@@ -120,7 +123,7 @@ class Terms:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether every row adds one to each column."""
+        """Whether every row just adds one to each column."""
         return not self.non_numeric and not self.reals and all(part.rows is None and part.amounts is None for part in self.parts)
 
     @staticmethod
@@ -138,7 +141,7 @@ class Terms:
         return whole
 
     def take(self, rows: Rows) -> Terms:
-        """Return what some rows add, in this order."""
+        """Return the terms of these rows, in this order."""
         if len(rows) == self.size:
             return self
         places = np.full(self.size, -1, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Results that are out of windows in slots, and how often each has come back after a retraction."""
+"""The emitted results of windows, and how often each has come back after a retraction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class VersionedResults(Results):
         self._versions: NDArray[np.int32] | None = None
         """None as long as no result has been retracted."""
         self._gone: dict[tuple[int, int], int] = {}
-        """Versions of windows that are gone, by place and group."""
+        """The versions of removed windows, by place and group."""
 
     def grow(self, size: int) -> None:
         super().grow(size)
@@ -55,7 +55,7 @@ class VersionedResults(Results):
             self._versions[slot] = self._gone.pop((place, group), 0) if self._gone else 0
 
     def leave(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
-        """Let windows be gone, which may come back."""
+        """Remove windows that may come back."""
         if self._versions is None:
             return
         at = flatnonzero(self._versions[slots])
@@ -63,13 +63,13 @@ class VersionedResults(Results):
         self._gone.update(zip(windows, self._versions[slots[at]].tolist(), strict=True))
 
     def forget(self, first: int) -> None:
-        """Forget the windows that are gone and cannot come back: those before a place."""
+        """Forget removed windows that cannot come back: those before a place."""
         if self._gone:
             self._gone = {window: version for window, version in self._gone.items() if window[0] >= first}
 
     @property
     def n_gone(self) -> int:
-        """How many windows are gone of which the version is kept."""
+        """The number of removed windows whose versions are kept."""
         return len(self._gone)
 
     @property
@@ -83,7 +83,7 @@ class VersionedResults(Results):
         return max([place for place, _ in self._gone], default=None)
 
     def versions(self, slots: Rows) -> Ticks:
-        """Return the versions of results that are out, or are to go out."""
+        """Return the versions of results that are emitted, or are about to be."""
         return np.zeros(len(slots), dtype=np.int64) if self._versions is None else self._versions[slots].astype(np.int64)
 
     def retracted(self, slots: Rows) -> Ticks:
@@ -110,7 +110,7 @@ class VersionedResults(Results):
         return self._versions
 
     def put_until(self, slots: Rows, re: Ticks, payloads: Table) -> None:
-        """Note the results that go out, and the ends of their windows."""
+        """Record the emitted results, and the ends of their windows."""
         self.put(slots, payloads)
         self.put_ends(slots, re)
 
@@ -121,7 +121,7 @@ class VersionedResults(Results):
         return re
 
     def put_ends(self, slots: Rows, re: Ticks) -> None:
-        """Note the ends of windows whose results go out."""
+        """Record the ends of windows with emitted results."""
 
     def swap_end(self, slot: int, re: int) -> int:
         """Note the end that a single window has now, and return the one that has been sent."""

@@ -1,1 +1,1 @@
-"""What the operators of snapshot and session windows are made of: boundaries, sessions and their sums in order of time, swept."""
+"""The parts of operators over data-driven windows: boundaries in order of time, their totals, timers, and codes of groups."""

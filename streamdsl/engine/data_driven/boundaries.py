@@ -1,4 +1,4 @@
-"""Boundaries: the places where lifetimes of a group begin or end, each with the snapshot window that starts there."""
+"""Boundaries: the times at which lifetimes of a group start or end, each with the snapshot window that starts there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class Boundaries:
-    """Slots of boundaries: whose each is, the window that starts there, and how many endpoints are there.
+    """Boundaries by slot: the code of the group, the window that starts there, and the number of endpoints there.
 
-    `totals` hold the sums of windows that the watermark has reached, and what later ones have more than the window before.
+    `totals` are the totals of a window if it starts by the high water; those of a later window are its difference from the one
+    before.
     """
 
     def __init__(self) -> None:
@@ -29,16 +30,16 @@ class Boundaries:
 
     @property
     def capacity(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return self.totals.size
 
     @property
     def rows(self) -> Ticks:
-        """The number of rows in each window, or by how much it differs."""
+        """The number of rows in each window, or the difference from the one before."""
         return self.totals.counts(ROWS)
 
     def make(self, codes: Rows, le: Ticks) -> Rows:
-        """Return slots for new boundaries, without endpoints, whose windows have no end yet."""
+        """Return slots for new boundaries, without endpoints; their windows have no end yet."""
         n = len(le)
         if len(self._free) < n:
             self._grow(max(64, 2 * self.totals.size, self.totals.size + 2 * n))
@@ -48,7 +49,7 @@ class Boundaries:
         return slots
 
     def make_one(self, code: int, le: int, re: int) -> int:
-        """Return a slot for a single new boundary, with an endpoint, whose window has an end."""
+        """Return a slot for a single new boundary with one endpoint, and a window that ends at `re`."""
         if not len(self._free):
             self._grow(max(64, 2 * self.totals.size))
         slot = self._free.item(0)
@@ -66,7 +67,7 @@ class Boundaries:
         self.results.grow(size)
 
     def drop(self, slots: Rows) -> None:
-        """Let slots go; they can then be used again."""
+        """Drop boundaries; their slots are used again."""
         self.totals.clear(slots)
         self.results.clear(slots)
         self.results.leave(slots, self.le[slots], self.code[slots])

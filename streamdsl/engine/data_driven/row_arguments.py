@@ -1,4 +1,4 @@
-"""What aggregates are given of rows that come one by one."""
+"""The arguments of aggregates, for single rows."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _NO_REALS: Final[AbstractSet[int]] = frozenset()
 
 
 class RowArguments(NamedTuple):
-    """What aggregates are given of a row."""
+    """The arguments of all aggregates for one row."""
 
     values: Values
-    """Of each aggregate that reads rows its argument, and where it has a `where`, whether that has chosen the row."""
+    """The argument of each aggregate that has one, followed by whether its `where` selects the row, if it has one."""
     parts: RowParts
-    """What the row adds to the sums of a window."""
+    """What the row adds to the totals of a window."""
     reals: AbstractSet[int]
-    """The aggregates to which it adds a float, as it is sure to."""
+    """The aggregates to which it certainly adds a float."""
 
 
 NOTHING: Final = RowArguments((), [], _NO_REALS)
-"""What aggregates are given that count rows and read none."""
+"""The arguments for aggregates that only count rows."""
 
 
 class ArgumentSlots:
-    """Where the arguments of aggregates, and what their `where` says, stand among what is given of a row."""
+    """The index of each aggregate's argument, and of its `where`, in `RowArguments.values`."""
 
     def __init__(self, aggregates: Sequence[BoundAgg]) -> None:
         self.places: dict[int, tuple[int, int | None]] = {}
@@ -42,7 +42,7 @@ class ArgumentSlots:
                 self.size += 1 if agg.where is None else 2
 
     def of_row(self, values: Values, accumulators: Sequence[Accumulator]) -> RowArguments | None:
-        """Return what is given of a row; None where columns have to say."""
+        """Return the arguments of a row; None if the columnar path must compute them."""
         if not accumulators:
             return RowArguments(values, [], _NO_REALS)
         parts: RowParts = []
@@ -57,7 +57,7 @@ class ArgumentSlots:
 
 
 def argument_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
-    """Return the expressions of what aggregates are given of a row; the argument of one that is not chosen is None."""
+    """Return the expressions of `RowArguments.values`. The argument is None if `where` does not select the row."""
     found: list[Expr] = []
     for agg in aggregates:
         if agg.where is not None:

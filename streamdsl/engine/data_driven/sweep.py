@@ -1,4 +1,4 @@
-"""A sweep: a portion of the boundaries, changed by what a batch does at its endpoints and by how far the watermark has come."""
+"""A sweep: a portion of the boundaries, changed by the endpoints of a batch and by the high water."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.temporal.time import INFINITY, Ticks
 
 
 class Windows(NamedTuple):
-    """The windows of a portion, and which of them end elsewhere than before."""
+    """The windows of a portion, and which of them have another end than before."""
 
     le: Ticks
     re: Ticks
@@ -23,9 +23,9 @@ class Windows(NamedTuple):
 
 
 class Sweep:
-    """The steps of a change; windows that start up to `before` have had their sums, those up to `high_water` get them.
+    """The steps of a change. Windows that start by `before` have totals, and those that start by `high_water` get them.
 
-    `summed` says which windows of the portion have other sums than before, from the step `add_late` on.
+    `summed` says which windows of the portion have other totals than before; it is valid from `add_late` on.
     """
 
     def __init__(self, boundaries: Boundaries, portion: Portion, before: int, high_water: int, alone: bool) -> None:
@@ -37,7 +37,7 @@ class Sweep:
         self.summed = np.zeros(0, dtype=np.bool_)
 
     def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
-        """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
+        """Create the missing boundaries; return the indices of deltas that have one, and their slots."""
         at, slots = self._look_up(deltas.numbers)
         fresh = flatnonzero((slots < 0) & (deltas.endpoints > 0) & (deltas.times != INFINITY))
         slots[fresh] = made = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
@@ -58,7 +58,7 @@ class Sweep:
         return at, slots
 
     def _inherit(self, fresh: Rows, deltas: Deltas, slots: Rows) -> None:
-        """Let new boundaries in windows that have begun start with the sums of these."""
+        """Copy the totals of open windows to new boundaries inside of them."""
         is_old = np.ones(len(self.portion.slots), dtype=np.bool_)
         at = np.searchsorted(self.portion.numbers, deltas.numbers[fresh])
         all_fresh = np.searchsorted(self.portion.numbers, deltas.numbers[slots >= 0])
@@ -75,14 +75,14 @@ class Sweep:
         return together
 
     def count(self, slots: Rows, endpoints: Ticks, numbers: Column) -> Rows:
-        """Count endpoints that come and go; take boundaries without any out of the portion, and return them."""
+        """Update the numbers of endpoints; remove boundaries that have none left from the portion, and return them."""
         self.boundaries.endpoints[slots] += endpoints
         bare = flatnonzero(self.boundaries.endpoints[slots] == 0)
         self.portion = self.portion.without(np.searchsorted(self.portion.numbers, numbers[bare]))
         return slots[bare]
 
     def add_late(self, deltas: Deltas, late: Rows, limits: Column) -> None:
-        """Add to the windows that have begun what changed rows add that are in them; `late` are the stretches that have such."""
+        """Add what late rows add to the windows that are open; `late` are the stretches that have such rows."""
         self.summed = np.zeros(len(self.portion.slots), dtype=np.bool_)
         if not len(late):
             return
@@ -97,7 +97,7 @@ class Sweep:
         self.summed[at] = True
 
     def finish(self, is_last: bool) -> Windows:
-        """Open windows, and let each end where the next begins. `is_last`: nothing is after the portion."""
+        """Open windows, and set the end of each to the start of the next. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
         if not len(self.summed):
             self.summed = np.zeros(len(slots), dtype=np.bool_)
@@ -128,7 +128,7 @@ class Sweep:
         return follows
 
     def _open(self, le: Ticks, follows: NDArray[np.bool_]) -> None:
-        """Give the windows that the watermark reaches now their sums."""
+        """Give totals to the windows that the high water reaches."""
         is_opened = (le > self.before) & (le <= self.high_water)
         at = flatnonzero(is_opened)
         if not len(at):

@@ -1,4 +1,4 @@
-"""The timeline: every group's snapshot windows in order, kept up to date by sweeps over what changes."""
+"""The timeline: the snapshot windows of all groups in order of time, kept up to date by sweeps over what changes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 MOST: Final = 32
-"""Rows that are in more windows, all taken together, are left to columns."""
+"""The row path takes rows only if they are in at most this many windows, all together."""
 _SPARE: Final = 256
-"""Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
+"""The boundaries that may be kept beyond those that are needed: a sweep has a cost too."""
 _MANY: Final = 1024
-"""Places of one group from which on all that is between them may be looked at too."""
+"""If one group has more changed times than this, all that is between them is taken out too."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 class Touched(NamedTuple):
-    """The windows that have begun and are not as before, which of them have other sums, and the boundaries that are gone."""
+    """Windows that are open and have changed, which of them have other totals, and the boundaries that were removed."""
 
     slots: Rows
     summed: NDArray[np.bool_]
@@ -41,24 +41,24 @@ UNTOUCHED: Final = Touched(_NONE, np.empty(0, dtype=np.bool_), _NONE)
 
 
 RowChange: TypeAlias = tuple[int, int, int, int]
-"""A row that changes: the code of its partition, its LE, and its RE before and now; an RE that is LE: it is not there."""
+"""A changed row: the code of its partition, LE, and RE before and after (LE: there is no row)."""
 
 
 class RowStep(NamedTuple):
-    """What changes as single rows do, one after the other."""
+    """The changes of single rows, one after the other."""
 
     touched: dict[int, bool]
-    """The windows that are not as before, and whether their sums are others."""
+    """The windows that have changed, and whether their totals have."""
     opened: set[tuple[int, int]]
-    """New boundaries that the watermark had not reached, by partition and time."""
+    """New boundaries after the previous high water, by partition and time."""
     less: list[int]
-    """Boundaries at which rows begin or end no more."""
+    """Boundaries that have lost an endpoint."""
 
 
 class Timeline:
-    """The boundaries of all groups. Windows that the watermark has reached have their sums, later ones differences.
+    """The boundaries of all groups. Windows that start by the high water have totals, later ones differences.
 
-    So a row changes the windows that it is in as far as they have begun, and beyond the watermark only two boundaries.
+    So a row updates the windows that it is in as far as they are open; after the high water it updates two boundaries only.
     """
 
     def __init__(self, by_end: bool) -> None:
@@ -72,7 +72,7 @@ class Timeline:
         self._most = _SPARE
 
     def take(self, changed: Changed | None, high_water: int) -> Touched:
-        """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped."""
+        """Apply changed rows and the high water, and return what has changed. The caller drops the removed boundaries."""
         before, self.high_water = self.high_water, high_water
         deltas = None if changed is None else self._deltas(changed)
         due = self._timers.pop_until(high_water) if high_water > before else (_NONE, _NONE)
@@ -91,7 +91,7 @@ class Timeline:
     # Row by row
 
     def takes(self, rows: Sequence[RowChange]) -> bool:
-        """Say whether rows can be taken one by one."""
+        """Say whether rows can be applied one by one."""
         low, high = min([row[1] for row in rows]), max([time for row in rows for time in row[1:] if time != INFINITY])
         if not self._packing.fits(len(self.codes), low, high):
             self._repack(low, high)
@@ -105,9 +105,9 @@ class Timeline:
     def take_rows(
         self, rows: Sequence[RowChange], arguments: Sequence[RowArguments], high_water: int
     ) -> tuple[dict[int, bool], list[int]]:
-        """Take rows in, and raise the watermark.
+        """Apply rows one by one, and the high water.
 
-        Return the windows that are not as before, and whether their sums are others, and the boundaries that are gone.
+        Return the windows that have changed, whether their totals have, and the removed boundaries.
         """
         step = RowStep({}, set(), [])
         for row, each in zip(rows, arguments, strict=True):
@@ -128,7 +128,7 @@ class Timeline:
     def _take_row(self, row: RowChange, parts: RowParts, step: RowStep) -> None:
         code, le, re_old, re_new = row
         sign, lo, hi = (1, re_old, re_new) if re_old < re_new else (-1, re_new, re_old)
-        # An LE comes or goes with its row; an RE that is left is one less.
+        # An LE is an endpoint more or less with its row; an RE that moves is one less at the old time.
         first = self._count(code, lo, sign if lo == le else -sign, step)
         last = None if hi == INFINITY else self._count(code, hi, sign, step)
         totals, starts = self.boundaries.totals, self.boundaries.le
@@ -144,7 +144,7 @@ class Timeline:
                 step.touched[slot] = True
 
     def _count(self, code: int, time: int, sign: int, step: RowStep) -> int:
-        """Count an endpoint that comes or goes, and return its boundary, made if there is none."""
+        """Add an endpoint to a boundary, or subtract one, and return the boundary, which is created if there is none."""
         boundaries, number = self.boundaries, self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
@@ -168,7 +168,7 @@ class Timeline:
         return slot
 
     def _remove(self, slot: int, step: RowStep) -> None:
-        """Take a boundary out at which no row begins or ends: the window before it goes on."""
+        """Remove a boundary without endpoints: the window before it is extended."""
         boundaries = self.boundaries
         code, number = boundaries.code.item(slot), self._place(boundaries.code.item(slot), boundaries.le.item(slot))
         numbers, slots = self._index.around(number, number + 1)
@@ -184,7 +184,7 @@ class Timeline:
         return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
 
     def _open_one(self, code: int, time: int, step: RowStep) -> None:
-        """Give a window that the watermark reaches its sums, if it is still there."""
+        """Give totals to a window that the high water reaches, if it still exists."""
         number = self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
@@ -203,7 +203,7 @@ class Timeline:
         return not len(self._index)
 
     def spans(self, changed: Changed, until: int) -> Spans:
-        """Return the windows that rows make by themselves, up to a bound; nothing is kept of them."""
+        """Return the windows that rows make by themselves, up to a bound, without keeping any state."""
         return spans_of(self._deltas(changed), until)
 
     def _deltas(self, changed: Changed) -> Deltas:
@@ -214,7 +214,7 @@ class Timeline:
         return deltas_of(changed, self._packing)
 
     def _repack(self, low: int, high: int) -> None:
-        """Give all boundaries, and what is in this span, other numbers."""
+        """Renumber all boundaries so that this span fits too."""
         slots = self._index.all().slots
         le = self.boundaries.le[slots]
         if len(le):
@@ -223,7 +223,7 @@ class Timeline:
         self._index.renumber(self._packing.numbers(self.boundaries.code[slots], le))
 
     def _portion(self, deltas: Deltas | None, late: Rows, limits: Column, due: Column) -> Portion:
-        """Take out what changes: the places of deltas, the windows that have begun between them, and what is due."""
+        """Take out what a change touches: the times of deltas, the open windows between them, and what is due."""
         if deltas is None:
             return self._index.portion(due, due)
         places = deltas.numbers[deltas.times != INFINITY]
@@ -234,7 +234,7 @@ class Timeline:
         return self._index.portion(low, high)
 
     def _change(self, sweep: Sweep, deltas: Deltas, late: Rows, limits: Column) -> Rows:
-        """Let boundaries come and go, and change sums; return the boundaries that are gone."""
+        """Create and remove boundaries and update totals; return the removed ones."""
         placed, slots = sweep.place(deltas)
         times = deltas.times[placed]
         is_new = (self.boundaries.endpoints[slots] == 0) & (times > sweep.high_water)
@@ -258,7 +258,7 @@ class Timeline:
         return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
     def drop(self, gone: Rows) -> None:
-        """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""
+        """Drop removed boundaries. Their timers stay in the queue until they are due, or until there are too many."""
         if not len(gone):
             return
         self.boundaries.drop(gone)
@@ -284,7 +284,7 @@ class Timeline:
         return int(self.boundaries.le[filled].min(initial=cti))
 
     def forget(self, cti: int) -> None:
-        """Drop the other boundaries, once they may be half of all."""
+        """Drop the boundaries that are not needed, once they may be half of all."""
         results = self.boundaries.results
         if len(self._index) + results.n_gone <= self._most:
             return

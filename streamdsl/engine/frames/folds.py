@@ -1,4 +1,4 @@
-"""Accumulators of windows, updated row by row: sums and module states, in the same columns that `states.py` updates by batch."""
+"""Accumulators of windows, updated row by row: totals and module states, in the columns that `states.py` updates by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.temporal.lifetime import Lifetime
 
 
 class RowFolds:
-    """The accumulators of each window, by slot; a window that lacks one is computed from its members."""
+    """The accumulators of each window, by slot. A window that lacks one is computed from its members."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class RowFolds:
             self._table.totals.clear(np.array([slot]))
 
     def copy(self, slot: int, source: int) -> None:
-        """Give a new window a copy of the accumulators of another."""
+        """Copy the accumulators of a window to a new one."""
         table = self._table
         for module, column in zip(self._modules, table.states, strict=True):
             column[slot] = module.copy(column[source])
@@ -58,7 +58,7 @@ class RowFolds:
             table.totals.add_from(np.array([slot]), np.array([source]))
 
     def period(self, slot: int) -> Lifetime:
-        """Return a window."""
+        """Return the period of a window."""
         return Lifetime(self._table.le.item(slot), self._table.re.item(slot))
 
     def add(self, slots: Sequence[int], arguments: RowArguments, le: int, re: int) -> None:
@@ -76,7 +76,7 @@ class RowFolds:
                     table.totals.add_row(arguments.parts, slot, 1)
 
     def values(self, slot: int) -> Values:
-        """Return the aggregates of a window. Raises `ArithmeticError` where its members have to tell."""
+        """Return the aggregates of a window. Raises `ArithmeticError` if they must be computed from its members."""
         table, states, found = self._table, iter(self._table.states), []
         for module in self._members:
             if not isinstance(module, StateAggregate):

@@ -1,4 +1,4 @@
-"""The windows of a grid: hopping and tumbling ones. They stay where they are; rows only enter and leave them."""
+"""The windows of a grid: hopping and tumbling ones. They are fixed; rows only enter and leave them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamdsl.windows import Hopping
 
 
 class _Slots(PairIndex):
-    """A slot for each window, by its number and the code of its partition; `new` are those made since somebody looked."""
+    """A slot for each window, by its number and the code of its partition. `new` are the slots made since it was last cleared."""
 
     def __init__(self) -> None:
         self.new: list[Rows] = []
@@ -35,7 +35,7 @@ class _Slots(PairIndex):
 
 
 class GridTable(WindowTable):
-    """Windows in slots, found by hashing: there may be many partitions, of which a change touches a few."""
+    """Windows in slots, found by hashing: there may be many partitions, of which a change touches few."""
 
     def __init__(self, grid: Hopping) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class GridTable(WindowTable):
         return len(self._slots)
 
     def find(self, codes: Rows, numbers: Ticks) -> Rows:
-        """Return the slots of windows, which are made where there are none."""
+        """Return the slots of windows; missing windows are created."""
         slots = self._slots.find(numbers, codes)
         made, self._slots.new = self._slots.new, []
         if made:
@@ -54,7 +54,7 @@ class GridTable(WindowTable):
         return slots
 
     def find_one(self, code: int, number: int) -> tuple[int, bool]:
-        """Return the slot of a single window, and whether it has just been made."""
+        """Return the slot of a single window, and whether it was created."""
         slot = self._slots.find_one(number, code)
         if not self._slots.new:
             return slot, False
@@ -83,7 +83,7 @@ class GridTable(WindowTable):
 
 
 class GridFrame(Frame):
-    """A window is in the table once it may show; until then rows wait for it, marked in the arrangement."""
+    """A window is in the table once it may show. Until then its rows are marked in the arrangement."""
 
     table: GridTable
 
@@ -111,7 +111,7 @@ class GridFrame(Frame):
         return self._touched(parts)
 
     def open(self, high_water: int, rows: Arrangement) -> Touched:
-        """Open the windows that a watermark lets show."""
+        """Open the windows that a high water lets show."""
         last = self.numbers.last_open(high_water)
         if last <= self.last:
             return UNTOUCHED
@@ -120,7 +120,7 @@ class GridFrame(Frame):
             refuse_unending(self.grid, rows, places)
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
-        if high_water == INFINITY:  # a window that would end beyond the range of times never does
+        if high_water == INFINITY:  # a window that would end beyond the range of times never ends
             self._check(int(stop[stop < ENDLESS].max(initial=self._latest + 1)) - 1)
         rows.mark(places[flatnonzero(stop > last + 1)])
         opened = self._between(codes, le, stop, last)
@@ -128,7 +128,7 @@ class GridFrame(Frame):
         return self._touched([opened])
 
     def begun(self, high_water: int, rows: Arrangement) -> Rows:
-        """Return slots for the windows that have begun, and may not show yet, in order: to be looked at, and dropped."""
+        """Return temporary slots for the windows that have begun and may not show yet, in order."""
         waiting = self.waiting(high_water, rows)
         at, numbers = waiting.spread()
         return self.table.find(waiting.codes[at], numbers)
@@ -163,15 +163,15 @@ class GridFrame(Frame):
         return np.where(re > le, np.maximum(stops, first), first)
 
     def _seen_otherwise(self, changed: Changed, first: Ticks) -> Covered:
-        """Return the windows in which rows stay that look otherwise there to a module."""
+        """Return the windows in which rows stay that read differently to a module."""
         at = flatnonzero(changed.stay)
         le, earlier = changed.le[at], np.minimum(changed.re_old, changed.re_new)[at]
-        # What is clipped to the window looks otherwise only where the earlier of both ends is inside.
+        # A clipped member reads differently only if the earlier of its two ends is inside of the window.
         lo = first[at] if self.policy.sees_ends else self.numbers.first_ending_after(earlier)
         return covered(changed.codes[at], lo, self._stops(first[at], le, earlier), np.zeros(len(at), dtype=np.int64))
 
     def _touched(self, parts: list[Covered]) -> Touched:
-        """Note how many rows windows have now, and return these."""
+        """Update the numbers of rows in windows, and return these."""
         found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
         if not len(found.codes):
             return UNTOUCHED
@@ -217,7 +217,7 @@ class GridFrame(Frame):
             held.mark(np.array([place]))
         return step
 
-    # How many there may be
+    # Bounds
 
     def n_waiting(self, rows: Arrangement) -> int:
         return rows.n_marked

@@ -144,7 +144,7 @@ class SequenceFrame(DisjointFrame):
             made = self._creation.made(positions, self._since[codes], goes_on, self._limit)
         except StreamDslError:
             raise
-        except Exception as error:  # of a bound that is a function
+        except Exception as error:  # raised by a bound that is a function
             raise UserCodeError(error, operator=self._label) from error
         self._starts[codes], self._last[codes] = positions.origin, positions.last_times
         self._stops[codes] = positions.dropped + positions.sizes
@@ -215,7 +215,7 @@ class SequenceFrame(DisjointFrame):
         self._stops[code] += 1
         return RowStep([])
 
-    # Who is in them
+    # Members
 
     def members(self, slots: Rows, rows: Arrangement) -> Members:
         table = self.table
@@ -231,7 +231,7 @@ class SequenceFrame(DisjointFrame):
         members = Members(positions.places, first, last, len(slots))
         return members.only(flatnonzero(first < last))
 
-    # Time: all before a CTI is settled. A window that ends at the CTI stays, as the row that ends it may still go.
+    # Time: all before a CTI is closed. A window that ends at the CTI is open: the row that ends it may still be retracted.
 
     def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         return np.full(max(1, len(self.table.codes)), max(cti, MIN_TIME + 1) - 1)
@@ -273,7 +273,7 @@ class SequenceFrame(DisjointFrame):
 
     @property
     def n_kept(self) -> int:
-        # There may be partitions without a window.
+        # Partitions may have no window.
         return super().n_kept + self.table.codes.n_held
 
     def forget_partitions(self, codes: Rows) -> None:

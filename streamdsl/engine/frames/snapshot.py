@@ -19,7 +19,7 @@ from streamdsl.windows import Output
 
 
 class SnapshotFrame(DisjointFrame):
-    """A window is there while it has rows; so where one ends and none begins, there are no rows."""
+    """A window exists while it has rows; between two windows there are none."""
 
     are_uniform: ClassVar[bool] = True
 
@@ -40,7 +40,7 @@ class SnapshotFrame(DisjointFrame):
         table, due = self.table, self.due
         if not len(due):
             return around
-        # Windows that show now have not changed, but who is in them is asked for in the same step.
+        # Due windows have not changed, but their members are needed in the same step.
         codes, starts = np.concatenate([around.codes, table.code[due]]), np.concatenate([around.lo, table.le[due]])
         return table.stretches(codes, starts, np.concatenate([around.hi, table.re[due]])).merged()
 
@@ -87,7 +87,7 @@ class SnapshotFrame(DisjointFrame):
         return step
 
     def _cut(self, slot: int, time: int, number: int, step: RowStep) -> int:
-        """Let a window end at a time, and another one go on from there; return that one."""
+        """Split a window at a time, and return the second part."""
         table = self.table
         new = table.make_one(table.code.item(slot), time, table.re.item(slot), number)
         table.rows[new], table.re[slot] = table.rows[slot], time
@@ -96,14 +96,14 @@ class SnapshotFrame(DisjointFrame):
         return new
 
     def _fill(self, code: int, le: int, re: int, step: RowStep) -> None:
-        """Make a window where there was none."""
+        """Create a window where there was none."""
         slot = self.table.make_one(code, le, re, self.table.place(code, le))
         self.table.rows[slot] = 1
         step.new.append(slot)
         step.entered.append(slot)
 
     def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
-        # All members of a snapshot are there where it starts: who changes later only moves its end.
+        # All members of a snapshot live at its start: a later change only moves its end.
         spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         first, last = (np.searchsorted(found.low, ascending(places), side="left") for places in spans)
         n_steps = len(found.low) + 1
@@ -121,13 +121,13 @@ class SnapshotFrame(DisjointFrame):
         super().forget(cti, rows)
 
     def _note_endpoints(self, cti: int, rows: Arrangement) -> None:
-        """Remember the last endpoint before the CTI of each partition: it is there for ever."""
+        """Record the last endpoint before the CTI of each partition: it is final."""
         self._grow()
         alive = flatnonzero(rows.rows.alive)
         for times in (rows.rows.le[alive], rows.rows.re[alive]):
             passed = flatnonzero((times >= self._cti) & (times < cti))
             np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
-        # A partition of which nothing is needed any more begins anew, whether its rows are swept already or not.
+        # A partition that is not needed any more starts afresh, whether or not its rows have been swept.
         needed = self.needed_codes(cti, rows)
         last, self._last = self._last, np.full(len(self._last), MIN_TIME)
         self._last[needed] = last[needed]

@@ -15,7 +15,7 @@ from streamdsl.windows import Hopping, unending
 
 
 class GridWindows(GroupWindows):
-    """Windows are made lazily: an event without end fills only those that the watermark has opened."""
+    """Windows are made lazily: an event without end fills only those that the high water has opened."""
 
     def __init__(self, setting: Setting, windows: Hopping) -> None:
         super().__init__(setting)

@@ -63,7 +63,7 @@ class GroupWindows(ABC):
 
     `dirty` are the windows whose results must be computed anew, `gone` the results that are no longer right; the operator
     takes both after each piece of input. `cause` is the sync time of the change being taken, `causes` holds the earliest one
-    that has touched each window, by its LE; MIN_TIME if the watermark has opened it, or closed it again.
+    that has touched each window, by its LE; MIN_TIME if the high water has opened it, or closed it again.
     """
 
     windows_grow: ClassVar[bool] = False
@@ -100,11 +100,11 @@ class GroupWindows(ABC):
 
     @abstractmethod
     def reveal(self, high_water: int) -> None:
-        """Raise the watermark: windows that it opens become dirty."""
+        """Raise the high water: windows that it opens become dirty."""
 
     @abstractmethod
     def next_reveal(self) -> int | None:
-        """Return the watermark at which the next hidden window opens, None if there is none."""
+        """Return the high water at which the next hidden window opens, None if there is none."""
 
     @abstractmethod
     def members(self, entry: WindowEntry) -> list[EventRow]:
@@ -124,7 +124,7 @@ class GroupWindows(ABC):
 
     @abstractmethod
     def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
-        """Yield the windows with members that have begun by the watermark but are not open yet."""
+        """Yield the windows with members that have begun by the high water but are not open yet."""
 
     @abstractmethod
     def earliest_start(self, cti: int) -> int:
@@ -152,7 +152,7 @@ class GroupWindows(ABC):
     def decide(self, entry: WindowEntry, promised: int) -> bool:
         """Say whether a dirty window's results are to be computed now; `promised` is the output CTI so far.
 
-        A window that is out and has grown beyond the watermark stays out if taking it back would break that CTI.
+        A window that is out and has grown beyond the high water stays out if taking it back would break that CTI.
         """
         must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
         is_open = must_stay or self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water)
@@ -241,7 +241,7 @@ class GroupWindows(ABC):
 
 
 class HiddenWindows(GroupWindows):
-    """For kinds that know all their windows: those not open yet are remembered until the watermark reaches them."""
+    """For kinds that know all their windows: those not open yet are remembered until the high water reaches them."""
 
     windows_grow: ClassVar[bool] = True
 

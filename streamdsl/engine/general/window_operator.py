@@ -76,7 +76,7 @@ class GeneralWindowOperator(Operator):
         return self._emit(touched, computed)
 
     def _reveal(self, touched: dict[int | None, GroupWindows]) -> None:
-        """Open the hidden windows that the watermark has reached, in the groups that have such."""
+        """Open the hidden windows that the high water has reached, in the groups that have such."""
         while self._alarms and self._alarms[0][0] <= self.high_water:
             _, _, key = heapq.heappop(self._alarms)
             group = self.groups.get(key)

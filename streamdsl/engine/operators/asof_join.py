@@ -28,11 +28,11 @@ from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import CHRONON, Ticks
 
 Match: TypeAlias = tuple[Row, Row | None]
-"""A left row with a right one, or alone."""
+"""A left row with a right one, or without a match."""
 
 
 class Matches(NamedTuple):
-    """Slots of left rows, and of the right rows that they are with, -1 where they are alone."""
+    """Slots of left rows, with the slots of their right rows; -1 for one without a match."""
 
     lefts: Rows
     rights: Rows
@@ -58,7 +58,10 @@ class Matches(NamedTuple):
 
 
 class AsofJoinOperator(AsofState):
-    """A right row that comes or goes changes the left rows to which none is nearer; a left row's end changes its own rows."""
+    """As-of join.
+
+    A change of a right row affects the left rows that have no nearer one; a change of a left row affects its own matches.
+    """
 
     kind = "asof_join (sorted runs)"
 
@@ -97,7 +100,7 @@ class AsofJoinOperator(AsofState):
         return self._right_comes((id, le, le + CHRONON, values[0], numbers[0], group))
 
     def _left_comes(self, left: Row) -> Batch | None:
-        """Take a left row, and return it with its matches; None where columns have to say."""
+        """Insert a left row, and return it with its matches; None if the columnar path must run."""
         _, le, _, _, number, _ = left
         near, reach = self.node.near, self.reach
         rights = self._that_match(left, self.right.met_by(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
@@ -111,7 +114,7 @@ class AsofJoinOperator(AsofState):
         return out
 
     def _right_comes(self, right: Row) -> Batch | None:
-        """Take a right row, and return what becomes of left ones to which none is nearer; None where columns have to say."""
+        """Insert a right row, and return the changes of left rows without a nearer one; None if the columnar path must run."""
         _, start, _, _, number, _ = right
         near, reach = self.node.near, self.reach
         gone: list[Match] = []
@@ -140,7 +143,7 @@ class AsofJoinOperator(AsofState):
         return out
 
     def _known(self, left: Row, best: int) -> Sequence[Row | None] | None:
-        """Return the matches of a left row that start at a time, None: it is alone; None for all where columns have to say."""
+        """Return the matches of a left row that start at a time (None: no match); None for all if the columnar path must run."""
         return self._missing if best == NOTHING else self._that_match(left, self.right.met_by(left[4], best, best + CHRONON))
 
     @property
@@ -148,7 +151,7 @@ class AsofJoinOperator(AsofState):
         return [None] if self.node.outer else []
 
     def _that_match(self, left: Row, found: Sequence[tuple[int, Row]] | None) -> list[Row] | None:
-        """Return the right rows that match a left one; None where columns have to say."""
+        """Return the right rows that match a left one; None if the columnar path must run."""
         if found is None:
             return None
         rights = [right for _, right in found]
@@ -158,7 +161,7 @@ class AsofJoinOperator(AsofState):
         return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
 
     def _few(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
-        """Return the changes of left rows with right ones, or alone; None where columns have to say."""
+        """Return the changes of joined rows, row by row; None if the columnar path must run."""
         found = [*gone, *come]
         if not found or len(found) > MOST:
             return None if found else EMPTY
@@ -195,14 +198,14 @@ class AsofJoinOperator(AsofState):
         return matches.and_also(Matches(alone, np.full(len(alone), -1))) if len(alone) else matches
 
     def _found(self, lefts: Rows) -> Matches:
-        """Find the matches of left rows anew, and note when they start."""
+        """Search for the matches of left rows again, and note the LE of these."""
         if not len(lefts):
             return Matches(NO_ROWS, NO_ROWS)
         best, at, rights = self.note(lefts)
         return self._with_alone(lefts, best, Matches(lefts[at], rights))
 
     def _batch(self, before: Matches, now: Matches, concerned: Rows) -> Batch:
-        """Return the changes of rows, retractions before insertions; what is before and now only gets another end."""
+        """Return the changes of joined rows, retractions before insertions. A pair that stays only gets another end."""
         rows = self.left.rows
         if not len(before.lefts):
             return Batch.concat(self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts)))
@@ -218,7 +221,7 @@ class AsofJoinOperator(AsofState):
         return Batch.concat([*gone, *self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts))])
 
     def _parts(self, matches: Matches, re_old: Ticks, re_new: Ticks) -> Iterator[Batch]:
-        """Yield the changes of left rows with right rows, and of those that are alone."""
+        """Yield the changes of left rows with matches, and of those without."""
         alone = matches.rights < 0
         n_alone = int(np.count_nonzero(alone))
         if n_alone in (0, len(alone)):

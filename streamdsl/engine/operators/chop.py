@@ -1,4 +1,4 @@
-"""Chop: each row in pieces, cut where the cells of a grid begin."""
+"""Chop: each row is cut into pieces at the boundaries of a grid's cells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streamdsl.windows import unending
 
 
 class ChopOperator(Operator):
-    """The rows that may still be cut. The pieces of a cell come out when the watermark reaches it, as windows do."""
+    """The rows that may still be cut. The pieces of a cell are emitted when the high water reaches it, as with windows."""
 
     kind = "chop (sorted runs)"
     takes_emit_policy = True
@@ -51,7 +51,7 @@ class ChopOperator(Operator):
         return Batch.concat(out)
 
     def _cut(self) -> Batch:
-        """Return the changes of the pieces that are out, or were: those from the earlier of both ends on."""
+        """Return the changes of emitted pieces: those from the earlier of both ends on."""
         rows, slots = self.rows.rows, self.rows.changed
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         first = self._cell_of(np.maximum(le, np.maximum(np.minimum(was, re), MIN_TIME + 1) - 1))
@@ -77,7 +77,7 @@ class ChopOperator(Operator):
         return max(MIN_TIME, self.cells.start(self.opened + 1))
 
     def _living(self, until: int) -> Rows:
-        """Return the rows that live from where the next cell opens on, and before some time."""
+        """Return the rows that live in cells that are not open yet, before some time."""
         lo, hi = self._next(), min(INFINITY, until)
         return self.rows.living(Probe(*np.array([[0], [lo], [hi]])))[1] if lo < hi else np.empty(0, dtype=np.intp)
 
@@ -88,7 +88,7 @@ class ChopOperator(Operator):
         return numbers
 
     def _pieces(self, slots: Rows, was: Ticks, re: Ticks, first: Ticks, last: Ticks) -> Batch:
-        """Return what changes in some cells of rows with these ends before and now, retractions before insertions."""
+        """Return the changes in some cells of rows with these ends before and after, retractions before insertions."""
         stop = np.maximum(last + 1, first)
         self.budget.take(int((stop - first).sum(dtype=np.float64)))
         at, numbers = spread(first, stop)
@@ -113,7 +113,7 @@ class ChopOperator(Operator):
         return arrivals.beyond(self.high_water if n else None, size, size, arrivals.rows, n)
 
     def forget(self, cti: int) -> None:
-        """Drop the rows that can neither change nor wait for a cell to open."""
+        """Drop the rows that have ended, and whose cells are all open."""
         self.rows.forget(max(MIN_TIME, min(cti, self._next() + 1)))
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:

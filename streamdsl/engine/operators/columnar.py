@@ -1,7 +1,8 @@
-"""The columnar window operator: hopping and tumbling windows with aggregates that can be taken back, in columns.
+"""The columnar window operator: hopping and tumbling windows with aggregates that support retraction.
 
-A changed row adds to the windows that it enters, or takes out of those that it leaves: it is not remembered itself. Windows that
-are open have their sums in *cells*, later ones in the *delta ring*. What differs from the results that are out goes on.
+A changed row is added to the totals of the windows that it enters, and subtracted from those that it leaves; the row itself is
+not kept. Windows that are open have their totals in *cells*, later ones are *pending window deltas*. Only differences from the
+emitted results are emitted.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Snapshot, unending
 
 _MANY: Final = 64
-"""So many windows are put in order at once."""
+"""The most windows that are sorted at once."""
 _FEW: Final = 4
-"""A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
+"""A row in up to this many windows enters all that have begun; of a row in more, those that may not show yet stay pending."""
 
 Touches: TypeAlias = dict[int, tuple[int, int, int]]
-"""By slot the number and the group of each cell that single rows have changed, and how many rows are in it."""
+"""The cells that single rows have changed, by slot: window number, group, and number of rows."""
 
 
 class ColumnarWindowOperator(WindowDriver):
@@ -114,7 +115,7 @@ class ColumnarWindowOperator(WindowDriver):
                 high_water = le
             entries.append((windows, 1 if re_new > re_old else -1, group, each))
         last, shown = self._reached(high_water)
-        # Where windows wait for their ends, columns look for those that the watermark has passed.
+        # By end, the windows that the high water has passed are found in columns.
         if (shown != self._shown and self.emit_policy.by_end) or not self.pending_deltas.opens_nothing(last):
             return None
         self.high_water, self._shown = high_water, shown
@@ -124,7 +125,10 @@ class ColumnarWindowOperator(WindowDriver):
         return self._actions_of(touched)
 
     def _enter_one(self, windows: range, sign: int, group: int, arguments: RowArguments, last: int, touched: Touches) -> None:
-        """Let a row enter windows (`sign` is 1) or leave them (-1): their cells, or the ring if these come after the last one."""
+        """Add a row to windows (`sign` is 1) or subtract it (-1):
+
+        in their cells, or in the pending deltas after the last open one.
+        """
         cells, totals = self.cells, self.cells.totals
         totals.count_reals(arguments.reals)
         if windows.stop > last + 1:
@@ -140,7 +144,7 @@ class ColumnarWindowOperator(WindowDriver):
             touched[slot] = number, group, totals.add_row(arguments.parts, slot, sign)
 
     def _actions_of(self, touched: Touches) -> WindowActions:
-        """Return what is to be done about the cells that have changed."""
+        """Return what to do about the cells that have changed."""
         offset, hop, size = self.windows.offset, self.windows.hop, self.windows.size
         due = WindowActions([], [], [], [], [])
         for slot, (number, group, rows) in touched.items():
@@ -161,7 +165,7 @@ class ColumnarWindowOperator(WindowDriver):
     # Columns
 
     def _reached(self, high_water: int) -> tuple[int, int]:
-        """Return the number of the last window that has cells, later ones are in the ring, and of the last that may show."""
+        """Return the number of the last window that has cells (later ones are pending), and of the last that may show."""
         begun = self.numbers.last_begun(high_water)
         if not self.emit_policy.by_end:
             return begun, begun
@@ -169,7 +173,10 @@ class ColumnarWindowOperator(WindowDriver):
         return begun if self._keeps_begun else shown, shown
 
     def _shown_of(self, touched: Rows, cti: int) -> Rows:
-        """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""
+        """Return the cells whose results are needed:
+
+        those that have changed and may show, or with `final` those that the CTI closes.
+        """
         if self.numbers.emit_policy.final:
             self._drop_empty(touched)
             return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
@@ -185,17 +192,17 @@ class ColumnarWindowOperator(WindowDriver):
         return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
 
     def _as_they_go(self, cells: Rows) -> Rows:
-        """Return cells in the order in which their results go out where keys come first: so they are sorted once, not twice."""
+        """Return cells in output order if that begins with the key, so that they are sorted once."""
         keys = self.key_table
         if keys is None or self.numbers.emit_policy.final or len(cells) < _MANY:
             return cells
-        if self.cells.is_block and not keys.remembered:  # they are their own numbers
+        if self.cells.is_block and not keys.remembered:  # group numbers are the keys themselves
             return cells
         order = by_values(self.cells.number[cells], keys.leaves(self.cells.group[cells]))
         return cells if order is None else cells[order]
 
     def _drop_empty(self, cells: Rows) -> None:
-        """Let go cells without rows, whose results have never been out."""
+        """Drop cells without rows whose results were never emitted."""
         self.cells.drop(cells[self.cells.totals.counts(ROWS)[cells] == 0])
 
     def held_ends(self) -> list[int]:
@@ -204,7 +211,7 @@ class ColumnarWindowOperator(WindowDriver):
         return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
-        """Return what is left of rows without the new windows that the CTI closes at once, and the results of these."""
+        """Compute new windows that the CTI closes at once, without cells; return the rest of the rows, and the results."""
         last = self.cells.last()
         first = MIN_TIME if last is None else last + 1
         stop = min(self.numbers.grid.first_ending_after(cti), self.numbers.stop)
@@ -235,7 +242,7 @@ class ColumnarWindowOperator(WindowDriver):
         return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
 
     def _arrived(self, batch: Batch, cti: int) -> list[Pending]:
-        """Return the rows that change, slice by slice, each of which raises the watermark."""
+        """Yield the changed rows, slice by slice, and raise the high water with each."""
         self.high_water = INFINITY if self.ending else max(self.high_water, cti)
         arrived = []
         for part in batch.slices():
@@ -249,7 +256,7 @@ class ColumnarWindowOperator(WindowDriver):
         return arrived
 
     def _note_unending(self, batch: Batch) -> None:
-        """Keep the ids of rows without end: at the end of time they must be named."""
+        """Keep the ids of rows without end: an error at the end of time must name one."""
         for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
             if batch.re_new[row] == INFINITY:
                 self._unending[batch.ids[row]] = int(batch.le[row])
@@ -257,10 +264,10 @@ class ColumnarWindowOperator(WindowDriver):
                 self._unending.pop(batch.ids[row], None)
 
     def _split(self, pending: Iterable[Pending], last: int) -> tuple[list[Pending], list[Pending]]:
-        """Return what rows add to windows up to the last that is open, and to those that are not."""
+        """Split rows into what they add to open windows, and to pending ones."""
         early, late = [], []
         for part in pending:
-            # What is taken out must go from the ring before the windows that open now take it over from there.
+            # Retractions must reach the pending deltas before the windows that open now take these over.
             limit = min(last + 1, INFINITY)
             stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.pending_deltas.next)
             late.append(part.clipped(stop, ENDLESS))
@@ -268,14 +275,14 @@ class ColumnarWindowOperator(WindowDriver):
         return [part for part in early if part], [part for part in late if part]
 
     def _open(self, opened: Opened) -> Rows:
-        """Make the cells of windows that open, and return them."""
+        """Create the cells of windows that open, and return them."""
         self._period(int(opened.numbers[-1]))
         slots = self.cells.find(opened.numbers, opened.groups)
         self.cells.totals.merge(slots, opened.totals)
         return slots
 
     def _add(self, part: Pending) -> Rows:
-        """Change the open windows, and return their cells."""
+        """Add rows to the open windows, and return their cells."""
         last = part.stop - 1
         if last > self._latest:
             self._period(last)
@@ -290,7 +297,7 @@ class ColumnarWindowOperator(WindowDriver):
         return slots
 
     def _period(self, number: int) -> Lifetime:
-        """Return a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
+        """Return the period of a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
         window = self.numbers.grid.window(number)
         stamp(window, self.node.output)
         return window
@@ -341,11 +348,11 @@ class ColumnarWindowOperator(WindowDriver):
 
     @property
     def grid(self) -> Hopping:
-        """Its windows."""
+        """The grid of the windows."""
         return self.windows
 
     def quiet_until(self, cti: int) -> int:
-        """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
+        """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
         le = self.windows.start(self.windows.first_ending_after(cti))
         return le + self.windows.size if self.emits_at_window_end and le <= cti <= INFINITY - self.windows.size else MIN_TIME
 
@@ -357,6 +364,6 @@ class ColumnarWindowOperator(WindowDriver):
 
 
 def adds_up(node: WindowAggregate | WindowApply) -> bool:
-    """Say whether windows are told by what their rows add up to: then no row is kept for them."""
+    """Say whether the results follow from totals, so that no rows need to be kept."""
     are_sums = isinstance(node, WindowAggregate) and all(type(agg.function) in ACCUMULATORS for agg in node.aggregates)
     return are_sums and isinstance(node.windows, (Hopping, Snapshot))

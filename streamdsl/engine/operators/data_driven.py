@@ -1,4 +1,4 @@
-"""Operators over windows in slots that are kept in order of their starts, partition by partition."""
+"""Window operators that keep the windows of each partition in order of their starts."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 
 
 class DataDrivenWindows(Protocol):
-    """The windows of all groups."""
+    """The windows of all groups, in slots: their boundaries depend on the rows, or are made when rows need them."""
 
     @property
     def boundaries(self) -> Any:
-        """The windows, in slots."""
+        """The columns of the windows: partition, start, end, number of rows, and emitted results, by slot."""
 
     @property
     def codes(self) -> GroupCodes:
         """The codes of the groups."""
 
     def drop(self, gone: Rows) -> None:
-        """Let windows go."""
+        """Drop windows; their slots are used again."""
 
     def forget(self, cti: int) -> None:
-        """Drop what no change from a CTI on can need."""
+        """Drop the windows that no change from a CTI on can need."""
 
 
 class TouchedWindows(NamedTuple):
-    """What single rows change."""
+    """The windows that single rows have changed."""
 
     touched: dict[int, bool]
-    """The slots of windows that are not as before, and whether their members are others."""
+    """The slot of each changed window, and whether its members have changed (else only its end)."""
     gone: list[int]
-    """Those of windows that are not there any more."""
+    """The slots of windows that no longer exist."""
 
 
 class DataDrivenOperator(WindowDriver):
-    """Windows in slots, those of a partition by their starts."""
+    """A window operator over `DataDrivenWindows`: it decides which windows show, and when."""
 
     window_store: DataDrivenWindows
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
-        # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
+        # For final results a window must be closed, which the CTI decides, not the high water.
         super().__init__(label, node, replace(emit_policy, by_end=emit_policy.by_end or emit_policy.final))
         self.takes_rows = emit_policy.until == INFINITY
         self._last_end = min(emit_policy.until, INFINITY - CHRONON) if self._is_at_end else emit_policy.until
-        """Of windows that end later there are no results: there is no point at the end of time."""
+        """The last end of a window that has a result. A point at the end of a window that ends at INFINITY cannot exist."""
         self._closed_by = MIN_TIME
-        """The CTI for which it was found out last what windows are closed."""
+        """The CTI for which closed windows were last looked up."""
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
         boundaries = self.window_store.boundaries
@@ -76,7 +76,10 @@ class DataDrivenOperator(WindowDriver):
         return self._take(batch.changed())
 
     def _now(self, batch: Batch, cti: int) -> int:
-        """Return the time that windows wait for: the watermark, or the end of the windows that are closed."""
+        """Return the time that a window must reach to show:
+
+        the high water, or with `final` the time until which windows are closed.
+        """
         return self._closed(cti) if self.emit_policy.final else max(batch.high_water, cti)
 
     @abstractmethod
@@ -85,16 +88,16 @@ class DataDrivenOperator(WindowDriver):
 
     @abstractmethod
     def _take(self, batch: Batch) -> Batch:
-        """Take changed rows, and the watermark, and return what changes of the results."""
+        """Apply changed rows and the new high water, and return the changes of the results."""
 
     def _codes(self, batch: Batch) -> Rows:
-        """Return a small number for the group of each row."""
+        """Return the code of each row's group."""
         if batch.keys is None:
             return np.repeat(self.window_store.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
         return self.window_store.codes.of(batch.keys)
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
+        """Say which windows may show. An emitted result stays if its retraction would violate the output CTI."""
         boundaries = self.window_store.boundaries
         le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
         is_open = ((re if self.emit_policy.by_end else le) <= self.high_water) & (re <= self._last_end)
@@ -103,12 +106,12 @@ class DataDrivenOperator(WindowDriver):
         return shown
 
     def _must_stay(self, le: Any) -> Any:
-        """Say whether a result that is out stays, of windows that begin then: to take it back would break the CTI."""
+        """Say whether an emitted result of a window with this start must stay, as its retraction would violate the output CTI."""
         return (le < self.cti) & (not self._is_at_end)
 
     @abstractmethod
     def _hide(self, slots: Rows) -> None:
-        """Remember windows that wait for their ends."""
+        """Remember windows that show later."""
 
     # Row by row
 
@@ -126,7 +129,7 @@ class DataDrivenOperator(WindowDriver):
         return self._actions_of(self._take_rows(batch, rows, arguments))
 
     def _now_at(self, cti: int) -> int:
-        """Return the time that windows wait for, at a CTI."""
+        """Return the time that a window must reach to show, after a CTI."""
         if self.emit_policy.final and cti != self._closed_by:
             self._closed_by = cti
             self.high_water = max(self.high_water, self._closed(cti))
@@ -134,14 +137,14 @@ class DataDrivenOperator(WindowDriver):
 
     @abstractmethod
     def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
-        """Say whether rows can be taken one by one."""
+        """Say whether rows can be added one by one."""
 
     @abstractmethod
     def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
-        """Take rows in at the watermark, and return what changes."""
+        """Add rows one by one, and return the windows that have changed."""
 
     def _actions_of(self, entered: TouchedWindows) -> WindowActions:
-        """Return what is to be done about the windows that have changed."""
+        """Return what to do about the windows that have changed."""
         boundaries = self.window_store.boundaries
         results, counts, starts, ends = boundaries.results, boundaries.rows, boundaries.le, boundaries.re
         times = ends if self.emit_policy.by_end else starts
@@ -184,8 +187,8 @@ class DataDrivenOperator(WindowDriver):
 
     @abstractmethod
     def _sizes(self, cti: int) -> Ticks:
-        """Return the number of rows in each window that a CTI has not closed."""
+        """Return the number of rows of each window that is open at a CTI."""
 
     @abstractmethod
     def _n_events(self, cti: int) -> int:
-        """Return the number of rows that are remembered."""
+        """Return the number of rows that are held."""

@@ -1,4 +1,4 @@
-"""Distinct: each value for the time that some row has it, as maximal pieces."""
+"""Distinct: each value while some row has it, as maximal pieces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class DistinctOperator(KeyedOperator):
-    """The rows by value, and the pieces that are out; a change redoes only the stretch of its value that it touches."""
+    """The rows by value, and the emitted pieces. A change recomputes only the stretch of its value that it touches."""
 
     kind = "distinct (sorted runs)"
 
@@ -62,7 +62,7 @@ class DistinctOperator(KeyedOperator):
         return RowBatch(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
 
     def _joined(self, met: Sequence[tuple[int, Row]], come: Row) -> list[tuple[Change, Values]]:
-        """Let a piece that comes be one with those that it meets, and return what changes; a retraction is first."""
+        """Insert a row, and return the changes of pieces, a retraction first: it is merged with the pieces that it touches."""
         _, le, re, values, number, group = come
         for _, (_, start, end, _, _, _) in met:
             le, re = min(le, start), max(re, end)
@@ -81,7 +81,7 @@ class DistinctOperator(KeyedOperator):
         return found
 
     def _redone(self) -> Batch:
-        """Put the pieces of the stretches that have changed into their places, and return what changes."""
+        """Recompute the pieces of the stretches that have changed, and return their changes."""
         rows, slots = self.rows.rows, self.rows.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         stretches = Patches(rows.numbers.take(slots), np.minimum(was, re), np.maximum(was, re)).by_owner()
@@ -92,7 +92,7 @@ class DistinctOperator(KeyedOperator):
         return self._changed(moved, ends, come, like)
 
     def _changed(self, moved: Rows, ends: Ticks, come: Periods, like: Rows) -> Batch:
-        """Let some pieces have other ends, and others come, whose values are those of some rows; return both."""
+        """Apply other ends and new pieces, whose values are those of some rows; return both."""
         rows, pieces = self.rows.rows, self.pieces.rows
         le = pieces.le.take(moved)
         old = self._batch(pieces, moved, le, pieces.re.take(moved), ends)

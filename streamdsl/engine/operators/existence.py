@@ -1,4 +1,4 @@
-"""Anti-join and semi-join: each left row for the time that no, or some, matching right row lives, as maximal pieces."""
+"""Anti-join and semi-join: each left row while no, or some, matching right row lives, as maximal pieces."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import AntiJoin, SemiJoin
 
 _NEW: Final = -1
-"""What a left row notes before it has a serial number."""
+"""The serial number of a left row before it gets one."""
 _NO_FIELDS: Final = Schema.tuple(0)
 
 
 class ExistenceOperator(MatchingOperator):
-    """A left row notes its serial number, by which its pieces that are out are found; a change redoes the stretch it touches."""
+    """Each left row has a serial number, by which its emitted pieces are found.
+
+    A change recomputes only the stretch that it touches.
+    """
 
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
@@ -51,7 +54,7 @@ class ExistenceOperator(MatchingOperator):
         return out
 
     def _patches(self) -> Patches:
-        """Return the stretches of left rows' lifetimes, before or now, in which something has changed."""
+        """Return the stretches of left rows in which something has changed."""
         rows, slots = self.left.rows, self.left.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         changed = Patches(slots, np.minimum(was, re), np.maximum(was, re))
@@ -75,7 +78,7 @@ class ExistenceOperator(MatchingOperator):
         return Periods(at, le, re).merged()
 
     def _batch(self, patches: Patches) -> Batch:
-        """Put the pieces of the patches into their places, and return what changes, retractions before insertions."""
+        """Recompute the pieces of some stretches, and return their changes, retractions before insertions."""
         rows, pieces = self.left.rows, self.out.rows
         stretches = Patches(patches.owners, patches.lo, np.minimum(patches.hi, rows.re.take(patches.owners)))
         there = flatnonzero(stretches.lo < stretches.hi)
@@ -100,7 +103,7 @@ class ExistenceOperator(MatchingOperator):
 
 
 class AntiJoinOperator(ExistenceOperator):
-    """What is left of a row without its matches."""
+    """Emits what is left of a row without its matches."""
 
     kind = "anti_join (sorted runs)"
 
@@ -110,7 +113,7 @@ class AntiJoinOperator(ExistenceOperator):
 
 
 class SemiJoinOperator(ExistenceOperator):
-    """What of a row its matches cover."""
+    """Emits what of a row its matches cover."""
 
     kind = "semi_join (sorted runs)"
 

@@ -1,6 +1,6 @@
-"""The composed window operator: a frame says which windows a change touches, aggregates are computed of their members.
+"""The composed window operator: a frame finds the windows that a change touches, and aggregates are computed from their members.
 
-What differs from the results that are out goes on.
+Only differences from the emitted results are emitted (docs/decisions/14-frames-and-aggregates.md).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Output, Sequenced
 
 _MANY_MORE: Final = 16
-"""So many members of long windows for each row that comes are too many to be looked at again."""
+"""If long windows have more members than this for each changed row, they keep accumulators instead of being computed again."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 @dataclass
 class Computing:
-    """Windows that are computed."""
+    """Some windows, in order, with all that aggregates need to compute their results."""
 
     rows: RowTable
     operator: FramedWindowOperator
@@ -64,7 +64,7 @@ class Computing:
         return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
     def members(self, order: Order) -> Members:
-        """Return the members of the windows, in an order that a module wants."""
+        """Return the members of the windows, in the order that a module needs."""
         if order not in self.known:
             self.known[order] = self._any if order is Order.ANY else ordered(self._any, self.rows, order)
         return self.known[order]
@@ -74,21 +74,21 @@ class Computing:
         return self.operator.frame.members(self.slots, self.operator.rows)
 
     def error(self, window: int, error: Exception) -> Exception:
-        """Return what a user sees of an exception in one of them."""
+        """Return the error that a user sees for an exception in one of the windows."""
         return UserCodeError(error, operator=self.operator.label, window=self.period(window))
 
     def period(self, window: int) -> Lifetime:
-        """Return one of the windows."""
+        """Return the period of one of the windows."""
         table, slot = self.operator.table, self.slots[window]
         return Lifetime(int(table.le[slot]), int(table.re[slot]))
 
     def periods(self) -> tuple[Ticks, Ticks]:
-        """Return where each begins and ends."""
+        """Return the starts and the ends of the windows."""
         return self.operator.table.le[self.slots], self.operator.table.re[self.slots]
 
 
 def ordered(members: Members, rows: RowTable, order: Order) -> Members:
-    """Return members in order of their LEs, and then as `order` says."""
+    """Return members in order of LE, ties as `order` says."""
     places = members.places
     if not len(places):
         return members
@@ -104,7 +104,7 @@ def ordered(members: Members, rows: RowTable, order: Order) -> Members:
 
 
 class Composed:
-    """A frame over the rows that it needs."""
+    """A frame with the rows that it needs, as `DataDrivenWindows`."""
 
     def __init__(self, frame: Frame, rows: Arrangement) -> None:
         self.frame = frame
@@ -112,7 +112,7 @@ class Composed:
 
     @property
     def boundaries(self) -> WindowTable:
-        """The windows, in slots."""
+        """The columns of the windows, by slot."""
         return self.frame.table
 
     @property
@@ -121,24 +121,29 @@ class Composed:
         return self.frame.table.codes
 
     def drop(self, gone: Rows) -> None:
-        """Let windows go."""
+        """Drop windows; their slots are used again."""
         if len(gone):
             self.frame.table.drop(gone)
 
     def forget(self, cti: int) -> None:
-        """Drop what no change from a CTI on can need."""
+        """Drop the rows and windows that no change from a CTI on can need."""
         self.frame.forget(cti, self.rows)
 
 
 class FramedWindowOperator(RowFramedOperator):
-    """Any aggregates over windows whose ends depend on the rows."""
+    """Any aggregates over the windows of a frame.
+
+    A batch updates the arrangement, then the frame, which returns the touched windows. The timer queue adds those that are due at
+    the new high water. Of these windows results are computed: sums from accumulator columns, the states of modules from what has
+    entered and left, all else from the members.
+    """
 
     kind = "window (framed)"
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
-        # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
-        # The results of time-bound ones may be final long before their window is closed.
-        # All before a CTI is settled of a sequence, whose last window goes on: it holds no CTI back unless it has a result.
+        # If modules see ends, each partition is closed up to a time of its own, so that no window waits for other partitions.
+        # The results of time-bound modules may be final long before their window is closed.
+        # The last window of a sequence goes on: it holds back the output CTI only if it has a result.
         waits = not node.sees_ends and node.output is not Output.TIME_BOUND and not isinstance(node.windows, Sequenced)
         super().__init__(label, node, replace(emit_policy, final=emit_policy.final and waits))
         self.members = [
@@ -193,7 +198,7 @@ class FramedWindowOperator(RowFramedOperator):
         return out
 
     def _drop_states(self, touched: Touched) -> None:
-        """Let the states of windows go that have changed without a result, or whose result is not out any more."""
+        """Drop the states of windows that have changed without being computed, or have no emitted result."""
         is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
         is_stale[touched.slots[touched.summed]] = True
         is_stale[self._computed] = False
@@ -202,13 +207,13 @@ class FramedWindowOperator(RowFramedOperator):
         self._computed = _NONE
 
     def _due(self) -> Rows:
-        """Return the windows that the watermark has reached."""
+        """Return the windows whose timers are due at the high water."""
         table, (times, slots) = self.table, self.timers.pop_until(self.high_water)
         slots = np.unique(slots[self._times(slots) == times])
         return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_out[slots])]
 
     def _with_due(self, touched: Touched) -> Touched:
-        """Return also the windows that the watermark has reached and that have not changed."""
+        """Add the due windows that have not changed to the touched ones."""
         due = self.frame.due
         if not len(due):
             return touched
@@ -220,7 +225,7 @@ class FramedWindowOperator(RowFramedOperator):
         return Touched(np.concatenate([touched.slots, due]), summed, touched.gone)
 
     def _times(self, slots: Rows) -> Ticks:
-        """Return the watermark at which windows may show."""
+        """Return the high water from which on windows may show."""
         return (self.table.re if self.emit_policy.by_end else self.table.le)[slots]
 
     def _closed(self, cti: int) -> int:
@@ -232,7 +237,7 @@ class FramedWindowOperator(RowFramedOperator):
         self.timers.add(times[waits], slots[waits])
 
     def _hidden(self) -> Rows:
-        """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
+        """Return the windows that wait for their ends. A window that is closed and hidden ends after the end of a bounded run."""
         if not self.emit_policy.by_end:
             return _NONE
         table, slots = self.table, self.table.all()
@@ -271,17 +276,17 @@ class FramedWindowOperator(RowFramedOperator):
         return self._in_order(slots[order]).take(back)
 
     def _in_order(self, slots: Rows) -> Table:
-        """Return the payloads of windows that stand in order of partition and start."""
+        """Compute the results of windows that are in order of partition and start."""
         table, self._computed = self.table, slots
         groups = self.window_store.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
     def _computing(self, slots: Rows) -> Computing:
-        """Return windows, which are in order, as what aggregates are asked for."""
+        """Return windows, which are in order, in the form that aggregates read."""
         return Computing(self.rows.rows, self, slots)
 
     def _columns(self, found: Computing) -> dict[str, AnyColumn]:
-        """Return the aggregates of windows."""
+        """Compute the aggregates of windows, a column for each."""
         if not len(found.slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.aggregates))}
         columns = {f"a{each.number}": self._column(each, found) for each in self.members}
@@ -303,9 +308,9 @@ class FramedWindowOperator(RowFramedOperator):
         return column_of(results.tolist())
 
     def _by_size(self, slots: Rows, least_rows: int) -> tuple[Rows, Rows]:
-        """Return which of some windows are computed anew, and which are long: of these something is kept.
+        """Return which windows are computed from their members, and which keep accumulators.
 
-        Where the members of long windows are not many more than what comes, all are computed anew.
+        Long windows keep accumulators, unless their members are not many more than the changed rows.
         """
         if not self.frame.by_period:
             return np.arange(len(slots)), _NONE
@@ -318,10 +323,10 @@ class FramedWindowOperator(RowFramedOperator):
         return flatnonzero(~are_long), many
 
     def _sums(self, found: Computing) -> AccumulatorColumns:
-        """Return what the members of windows add up to."""
+        """Return the totals of windows."""
         totals = AccumulatorColumns(len(found.slots))
         if not any(accumulator.number in self.arguments.places for accumulator in self.accumulators):
-            rows = self.table.rows[found.slots]  # which the frame has counted
+            rows = self.table.rows[found.slots]  # the frame has counted them
             totals.add_sums(ROWS, rows, int(rows.sum()))
             return totals
         few, many = self._by_size(found.slots, LONG)
@@ -335,7 +340,7 @@ class FramedWindowOperator(RowFramedOperator):
         return totals
 
     def _terms_at(self, places: Rows) -> Terms:
-        """Return what rows add to the sums of windows."""
+        """Return what the rows at some places add to the totals of windows."""
         terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
             values = self.arguments.places.get(accumulator.number)
@@ -350,7 +355,7 @@ class FramedWindowOperator(RowFramedOperator):
 
     def output_cti(self, ctis: list[int]) -> int:
         settled = self.frame.output_cti(ctis[0], self.rows)
-        # In a bounded run a window that may grow beyond the bound is then not there.
+        # In a bounded run an open window may still grow beyond the bound, and then has no result.
         return settled if self.emit_policy.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
@@ -360,7 +365,7 @@ class FramedWindowOperator(RowFramedOperator):
         return self.frame.max_new_windows(arrivals, self.high_water, self.rows)
 
     def slowest_group(self, cti: int) -> int | None:
-        """Return the group that holds the output CTI back, None if none does."""
+        """Return the group that holds back the output CTI, None if none does."""
         groups = self.window_store.codes.groups(self.frame.slowest_code(cti, self.rows))
         return int(groups[0]) if len(groups) else None
 

@@ -1,4 +1,4 @@
-"""The row driver of the composed window operator: single rows update the accumulators of the windows that they enter."""
+"""The row path of the composed window operator: a row updates the accumulators of the windows that it enters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from streamdsl.expr.table import flatnonzero
 
 
 class RowFramedOperator(DataDrivenOperator):
-    """Windows of a frame, whose rows may come one by one.
+    """Windows of a frame, whose rows may be added one by one.
 
-    The rows are put in the arrangement, the frame says which windows they enter, and the accumulators of these are updated. A
-    window without accumulators, or with an aggregate that needs all members, is computed from its members, in columns.
+    A row is added to the arrangement, the frame finds the windows that it enters, and their accumulators are updated. A window
+    without accumulators, or with an aggregate that needs all members, is computed from its members, in columns.
     """
 
     frame: Frame
@@ -34,11 +34,11 @@ class RowFramedOperator(DataDrivenOperator):
     members: list[MemberAggregate]
     folds: RowFolds
     _keeps: bool
-    """Whether states or sums of windows have ever been kept."""
+    """Whether any window has ever kept a state or totals."""
     keeps_all: bool
-    """Whether also of short windows something is kept."""
+    """Whether short windows keep accumulators too."""
     is_kept_ahead: bool
-    """Whether something may be kept of windows whose results are not out."""
+    """Whether windows without an emitted result may have accumulators."""
 
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         self.frame.clock = max([self.frame.clock, cti, *(le for _, _, le, _, _ in batch.changes)])
@@ -69,7 +69,7 @@ class RowFramedOperator(DataDrivenOperator):
         return TouchedWindows(touched, gone)
 
     def _follow(self, step: RowStep, touched: dict[int, bool], gone: list[int]) -> None:
-        """Let the accumulators of the windows that a row changes be those of the windows that there are now."""
+        """Create, copy, merge and drop accumulators as the windows that a row changes are created, split, merged and dropped."""
         folds = self.folds
         for slot in step.moved:
             touched.setdefault(slot, False)
@@ -110,7 +110,7 @@ class RowFramedOperator(DataDrivenOperator):
         return out
 
     def _forget_kept_ahead(self) -> None:
-        """Drop the accumulators of windows whose results are not out: batches in columns do not track them."""
+        """Drop the accumulators of windows without an emitted result: batches in columns do not keep them up to date."""
         if self.is_kept_ahead:
             self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
             self.is_kept_ahead = False

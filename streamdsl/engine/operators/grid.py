@@ -1,4 +1,4 @@
-"""The composed window operator over a grid, which a row may be in any number of windows of, most of them not begun yet."""
+"""The composed window operator over a grid. A row may be in any number of windows, most of which have not begun."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class GridWindowOperator(FramedWindowOperator):
     def _take(self, batch: Batch) -> Batch:
         if (
             self.emit_policy.final and len(batch) and self.frame.clock < INFINITY
-        ):  # then all windows open, and there is room or not
+        ):  # then all windows open at once: charge the budget first
             self.budget.open(len(batch) + self.rows.n_marked)
             self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self.frame.clock)
         return super()._take(batch)
 
     def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
-        # Where windows wait for their ends their rows do, for all of them to be looked at then.
+        # By end, rows wait with their windows, whose members are all read at the end.
         return not self.emit_policy.by_end and super()._takes(rows, high_water)
 
     def _with_due(self, touched: Touched) -> Touched:
@@ -72,11 +72,11 @@ class GridWindowOperator(FramedWindowOperator):
 
     @property
     def grid(self) -> Hopping:
-        """Its windows."""
+        """The grid of the windows."""
         return self.frame.grid
 
     def quiet_until(self, cti: int) -> int:
-        """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
+        """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
         grid = self.frame.grid
         le = grid.start(grid.first_ending_after(cti))
         return le + grid.size if self.emits_at_window_end and le <= cti <= INFINITY - grid.size else MIN_TIME

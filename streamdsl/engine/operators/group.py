@@ -1,4 +1,4 @@
-"""Group-apply: rows get the number of their group on the way in, and lose it on the way out."""
+"""Group-apply: rows get the number of their group as they enter, and lose it as they leave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.plan.node import GroupApply
 
 
 class GroupEnterOperator(RowOperator):
-    """Gives each row the number of its group; every operator of the body keeps its state by that."""
+    """Gives each row the number of its group, by which every operator of the body partitions its state."""
 
     kind = "group by key"
 
@@ -37,7 +37,7 @@ class GroupEnterOperator(RowOperator):
 
 
 class GroupExitOperator(RowOperator):
-    """Puts key and result together; the rows are then in the group around this one, if there is one."""
+    """Combines key and result. The rows then belong to the surrounding group, if there is one."""
 
     kind = "group result"
 

@@ -1,4 +1,4 @@
-"""Temporal join: every matching pair for the time that both live."""
+"""Temporal join: every matching pair, while both rows live."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 _NO_GROUPS: Final = repeat(None)
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
-"""The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
+"""The id of a pair, the values of both rows, its LE, its RE before and after, and its group."""
 Changed: TypeAlias = tuple[Any, Change, Values, int, int | None]
 """The id of a row, its change, its values, the number of its key, and its group."""
 
 
 class JoinOperator(MatchingOperator):
-    """A change of a row changes its pairs. Each pair is found once, though both rows may change: from the left row if it does."""
+    """A symmetric join: a changed row probes the other side. If both rows of a pair change, it is found from the left one."""
 
     kind = "join (sorted runs)"
 
@@ -77,7 +77,7 @@ class JoinOperator(MatchingOperator):
         return out
 
     def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
-        """Return the pairs of few rows and of those of the other side that change, retractions first; None: they may be many."""
+        """Probe with single rows, and return the pairs that change, retractions first; None if they may be many."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
         come: list[Pair] = []
@@ -97,7 +97,7 @@ class JoinOperator(MatchingOperator):
         return gone + come
 
     def _few(self, found: list[Pair]) -> Batch | None:
-        """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
+        """Return what `_batch` returns, for few pairs, some of which may not match; None if the columnar path must run."""
         if len(found) > MOST:
             return None
         ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
@@ -113,7 +113,7 @@ class JoinOperator(MatchingOperator):
         return RowBatch(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
 
     def _pairs(self) -> Iterator[OverlapPairs]:
-        """Yield the pairs that change, some at a time."""
+        """Yield the pairs that change, in parts."""
         left, right = self.sides
         self.guard.met(len(left.changed) + len(right.changed), 0)
         for pairs in left.partners(right):

@@ -1,4 +1,4 @@
-"""What operators share that find rows by the number of a key, and by time, in sorted runs."""
+"""The base of operators that find rows by key and time, in sorted runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE: Final = Whole()
 
 
 class KeyedOperator(Operator):
-    """One set of rows or two, of inputs or of an input and the output, whose keys have numbers in common."""
+    """One or two sets of rows, of inputs or of an input and the output, with common numbers for their keys."""
 
     rows_class: ClassVar[type[StoredRows]] = StoredRows
     n_sides: ClassVar[int] = 2
@@ -66,7 +66,7 @@ class KeyedOperator(Operator):
         self.forget_numbers()
 
     def forget_numbers(self) -> None:
-        """Let go of the numbers of keys that no row has, now and then."""
+        """Drop the numbers of keys that no row has, now and then."""
         if self.numbers is not None and self.numbers.is_due:
             self.numbers.keep(np.concatenate([side.rows.numbers.values for side in self.sides]))
 

@@ -1,4 +1,4 @@
-"""What operators share that give each left row the matching right rows which start nearest to its own start."""
+"""The base of operators that give each left row the matching right rows which start nearest to its own start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_ROWS = np.empty(0, dtype=np.intp)
 
 
 class NearestOperator(MatchingOperator):
-    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there is none."""
+    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there are none."""
 
     rows_class: ClassVar[type[StoredRows]] = PointRows
 
@@ -36,7 +36,7 @@ class NearestOperator(MatchingOperator):
         super().take([left, _as_points(right) if len(right) else right])
 
     def concerned(self) -> Rows:
-        """Return the left rows that were and are there, to which a right row that comes or goes is as near as what they have."""
+        """Return the left rows for which a changed right row is as near as their matches."""
         slots, rights = self.right.changed, self.right.rows
         if not len(slots) or not len(self.left.rows):
             return NO_ROWS
@@ -49,7 +49,7 @@ class NearestOperator(MatchingOperator):
         return distinct_rows(found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found]))
 
     def _as_near(self, probe: Probe, starts: Ticks, is_forward: bool) -> list[Rows]:
-        """Walk away from the starts. What is nearer to a left row is nearer to all beyond it, unless it need not match them."""
+        """Search away from the starts. What is nearer to one left row is nearer to all beyond, unless it need not match these."""
         rows = self.left.rows
 
         def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
@@ -65,7 +65,7 @@ class NearestOperator(MatchingOperator):
         return [slots for _, slots in GallopingSearch(self.left.index, probe, is_forward, look, True).found()]
 
     def note(self, lefts: Rows) -> tuple[Ticks, Rows, Rows]:
-        """Find the matches of left rows anew; note and return their LE, and return who has which."""
+        """Search for the matches of left rows again; note and return the LE of these, and return the pairs."""
         rows = self.left.rows
         numbers, le = rows.numbers.take(lefts), rows.le.take(lefts)
         best, at, rights = np.full(len(lefts), NOTHING), NO_ROWS, NO_ROWS
@@ -83,7 +83,7 @@ class NearestOperator(MatchingOperator):
         return best, at, rights
 
     def _nearest(self, lefts: Rows, probe: Probe, is_forward: bool) -> tuple[Ticks, Rows, Rows]:
-        """Return the LE of each row's matches in a period, and who has which."""
+        """Return the LE of each row's matches in a period, and the pairs."""
         rights = self.right.rows
 
         def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
@@ -108,7 +108,7 @@ class NearestOperator(MatchingOperator):
 
 
 def _as_points(batch: Batch) -> Batch:
-    """Return the rows as points: only coming and going matters."""
+    """Return the rows as points: only insertion and retraction matter."""
     le = batch.le
     return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))
 

@@ -1,4 +1,7 @@
-"""Nearness in columns: how far starts are apart, where to look for nearer ones, and what is settled (`streamdsl.plan.asof`)."""
+"""Nearness in columns:
+
+the distance of starts, where to search for nearer ones, and which matches are final (`streamdsl.plan.asof`).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ Durations: TypeAlias = NDArray[np.uint64]
 
 
 class Reach:
-    """Where the matches of left rows may start. The nearest of a period is its last start if it is before, else its first.
+    """Where the matches of left rows may start. The nearest is the last start before, or the first start after.
 
-    `strictly`: what starts with a left row is no match; that is for those that look forward only.
+    `strictly`: a row that starts with a left one does not match it; this is for forward search only.
     """
 
     def __init__(self, near: Nearness, strictly: bool = False) -> None:
@@ -54,7 +57,7 @@ class Reach:
 
     def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Probe:
         """Return the period, after the previous changed right row, of the left rows before a right one that may be its."""
-        if self._strictly:  # what starts with the previous one is no match of it
+        if self._strictly:  # a row that starts with the previous one does not match it
             return Probe(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
         return Probe(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
 
@@ -84,7 +87,7 @@ class Reach:
         return as_near
 
     def unsettled(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
-        """Say of left rows whether a right row as near as the best may still come (`Nearness.settles`)."""
+        """Say of left rows whether a right row that is as near as the best may still arrive (`Nearness.settles`)."""
         if cti == INFINITY:
             return np.zeros(len(le), dtype=np.bool_)
         is_open: NDArray[np.bool_] = le >= cti

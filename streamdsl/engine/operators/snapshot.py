@@ -1,7 +1,7 @@
-"""The snapshot window operator: aggregates that can be taken back, between all endpoints of a group, in columns.
+"""The snapshot window operator: aggregates that support retraction, between all endpoints of a group, in columns.
 
-A changed row is not remembered itself: it adds to the windows that it is in, and its ends are counted. What differs from the
-results that are out goes on.
+A changed row itself is not kept: it is added to the totals of the windows that it is in, and its endpoints are counted. Only
+differences from the emitted results are emitted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SnapshotOperator(DataDrivenOperator):
         return out
 
     def _pass(self, batch: Batch) -> Batch:
-        """Return the results of rows that are all there ever is, as in a run: nothing need be kept."""
+        """Return the results of a bounded run, all of whose rows are given: no state is kept."""
         spans = self.window_store.spans(self._changed(batch), self._last_end)
         groups = self.window_store.codes.groups(spans.codes)
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.totals))
@@ -71,13 +71,13 @@ class SnapshotOperator(DataDrivenOperator):
         return tuple([each.result(totals, slot, rows) for each in self.accumulators])
 
     def _hide_one(self, slot: int) -> None:
-        if self.window_store.boundaries.le.item(slot) <= self.high_water:  # else it is on the agenda
+        if self.window_store.boundaries.le.item(slot) <= self.high_water:  # else it has a timer
             self._hide(np.array([slot]))
 
     # Time
 
     def output_cti(self, ctis: list[int]) -> int:
-        # In a bounded run a window that may grow beyond the bound is then not there.
+        # In a bounded run an open window may still grow beyond the bound, and then has no result.
         return ctis[0] if self.emit_policy.until == INFINITY else self.window_store.first_start(ctis[0])
 
     def _closed(self, cti: int) -> int:
@@ -114,7 +114,10 @@ class SnapshotOperator(DataDrivenOperator):
         return ends
 
     def _is_hidden(self, le: int, slot: int) -> bool:
-        """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""
+        """Say whether a slot still has a window that shows later.
+
+        One that is closed and hidden ends after the end of a bounded run.
+        """
         boundaries = self.window_store.boundaries
         waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
         return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])

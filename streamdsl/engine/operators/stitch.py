@@ -25,7 +25,7 @@ from streamdsl.temporal.time import Ticks
 
 
 class Chains(NamedTuple):
-    """Chains of rows: the number of the value, the slot of the first row, and where the chain begins and ends."""
+    """Chains of rows: the number of the value, the slot of the first row, and LE and RE of the chain."""
 
     numbers: Column
     heads: Rows
@@ -38,9 +38,9 @@ class Chains(NamedTuple):
 
 
 class StitchOperator(KeyedOperator):
-    """The rows by value. A change looks at the chains of its values before and now; a first row notes the number of its chain.
+    """The rows by value. A change recomputes the chains of its value; the first row of a chain notes the number of the chain.
 
-    A row that can no longer change is kept as long as the one behind it in its chain can, and then knows where the chain begins.
+    A row that is final is kept while the one after it in its chain is not; it then knows where the chain begins.
     """
 
     kind = "stitch (sorted runs)"
@@ -63,7 +63,7 @@ class StitchOperator(KeyedOperator):
         return out
 
     def _redone(self) -> Batch:
-        """Return what changes of the chains of the values that have changed."""
+        """Return the changes of the chains whose values have changed."""
         rows, changed = self.rows.rows, self.rows.changed
         numbers = distinct_rows(rows.numbers.take(changed))
         every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
@@ -110,7 +110,7 @@ class StitchOperator(KeyedOperator):
         rows = self.rows.rows
         there = flatnonzero(ends > rows.le.take(slots))
         slots, ends = slots[there], ends[there]
-        if len(slots) < 2:  # no row meets itself
+        if len(slots) < 2:  # a row does not meet itself
             return Chains(rows.numbers.take(slots), slots, self._rows.starts.take(slots), ends)
         before, after = self._bonds(slots, ends)
         last = flatnonzero(after < 0)
@@ -148,12 +148,12 @@ class StitchOperator(KeyedOperator):
         rows = self.rows.rows
         if self.rows.earn_cleanup_credit() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(
             rows
-        ):  # at most half are kept
+        ):  # at least half can be dropped
             self._sweep()
         self.forget_numbers()
 
     def _sweep(self) -> None:
-        """Let go of rows that can no longer change, nor are just before one that can."""
+        """Drop the rows that are final, unless they are just before one that is not."""
         rows = self._rows
         slots = rows.in_order(flatnonzero(rows.re.values > rows.le.values))
         before, after = self._bonds(slots, rows.re.take(slots))

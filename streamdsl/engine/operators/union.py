@@ -1,4 +1,4 @@
-"""Union: the rows of all inputs, told apart by the input that they come from."""
+"""Union: the rows of all inputs. Ids become `(input, id)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in columns, and sorted runs of them: what two-sided operators find partners in."""
+"""Two-sided operators find partners here: rows in columns, with sorted runs as an index by key and time."""
 
 from streamdsl.engine.sorted.galloping import GallopingSearch
 from streamdsl.engine.sorted.overlap import Probe

@@ -1,4 +1,4 @@
-"""A walk through the rows that start in a period, from one of its ends on, until what was found says that it is enough."""
+"""Galloping search: reads the rows that start in a period from one end on, until those found show that no later one matters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
 Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]
-"""Given who asks and the slots of candidates: which of these are found, and beyond which nothing is."""
+"""Given probes and the slots of candidates: which candidates are found, and which of them limit the search."""
 
 _NO_RANGES: Final = Ranges(*np.empty((3, 0), dtype=np.intp))
 _LEAST: Final = np.iinfo(np.int64).min
@@ -21,10 +21,10 @@ _MOST: Final = np.iinfo(np.int64).max
 
 
 class GallopingSearch:
-    """Those who ask walk at the same time, through 1 row, then 2, 4, 8, ...: at most twice as many as each needs, in few steps.
+    """All probes search at the same time, through 1 row, then 2, 4, 8, ...: each reads at most twice the rows that it needs.
 
-    A run is in order of codes, and rows with one code in any order: a limit is a code, and rows that have it are still looked at.
-    Where to look costs little (`is_cheap`), at rows that are in no run all look at once.
+    A run is in order of codes, and rows with the same code are in any order; so a limit is a code, and rows that have it are
+    still read. If reading is cheap (`is_cheap`), all unindexed rows are read at once.
     """
 
     def __init__(self, index: OverlapIndex, probe: Probe, is_forward: bool, look: Look, is_cheap: bool) -> None:
@@ -36,7 +36,7 @@ class GallopingSearch:
         self._limits: Codes = np.full(len(probe.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
 
     def found(self) -> Iterator[tuple[Rows, Rows]]:
-        """Yield who asks, and the slots of what it finds."""
+        """Yield pairs of a probe and the slot of a row that it finds."""
         at, slots = self._index.among_unindexed(self._probe)
         if len(at) and self._is_cheap:
             found, _ = self._look(at, slots)
@@ -55,7 +55,7 @@ class GallopingSearch:
             width *= 2
 
     def _that_go_on(self, run: SortedRun, ranges: Ranges) -> Ranges:
-        """Return those ranges in which the next row is not beyond the limit."""
+        """Return the ranges whose next row is not beyond the limit."""
         if not len(ranges.rows):
             return ranges
         limits = self._limits[ranges.rows]
@@ -66,7 +66,7 @@ class GallopingSearch:
         return ranges if len(on) == len(limits) else ranges.take(on)
 
     def _parted(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
-        """Return the near parts of ranges, so wide, and what is left."""
+        """Split ranges: the next rows of each, as many as `width`, and the rest."""
         rows, first, size = ranges
         near = np.minimum(size, width)
         far = size - near

@@ -118,7 +118,7 @@ class Periods(NamedTuple):
 
 
 def touching(probe: Probe) -> Probe:
-    """Ask for what touches stretches, too."""
+    """Return the probes widened by a chronon on each side, so that they also find what touches them."""
     return Probe(probe.numbers, np.maximum(probe.lo, MIN_TIME + 1) - 1, np.minimum(probe.hi, INFINITY - 1) + 1)
 
 

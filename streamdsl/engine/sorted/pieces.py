@@ -1,4 +1,4 @@
-"""The pieces of time in which something is out: disjoint and maximal, changed where something in them changes."""
+"""Pieces: the maximal, disjoint periods for which a row is in the output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.temporal.time import Ticks
 
 
 class PieceChanges(NamedTuple):
-    """Pieces that end elsewhere, at their LE if they go, and those that come; each with the number of its stretch."""
+    """Pieces that end elsewhere (at LE: they are retracted), and new ones, each with the number of its stretch."""
 
     at: Rows
     slots: Rows
@@ -23,7 +23,10 @@ class PieceChanges(NamedTuple):
 
 
 def piece_changes(pieces: SortedSide, numbers: Rows, stretches: Patches, inside: Periods) -> PieceChanges:
-    """Return what changes of pieces if these periods are all that is out in stretches; `numbers` are those of their pieces."""
+    """Return how the pieces in some stretches change, if only these periods are in the output there.
+
+    `numbers` are the pieces' keys.
+    """
     at, known = pieces.living(touching(Probe(numbers, stretches.lo, stretches.hi)))
     rows = pieces.rows
     out = Periods(at, rows.le.take(known), rows.re.take(known))

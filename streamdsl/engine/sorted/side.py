@@ -1,4 +1,4 @@
-"""One side of a two-sided operator: the rows that can still meet a partner, in columns, found by key and by time."""
+"""One side of a two-sided operator: the rows that can still meet a partner, in columns, indexed by key and time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _CREDIT_PER_STEP: Final = 1024
-"""Each step lets so many rows be looked through for those that are to be let go."""
+"""The cleanup credit of a step, in rows that may be scanned."""
 _LOOK: Final = 4
-"""To look at all costs what so many steps earn, however few there are."""
+"""A scan costs at least the credit of this many steps, however few rows there are."""
 _LEAST: Final = 16
-"""A step of single rows costs a part of what columns cost, and earns as much less: rows that wait show that there are such."""
+"""A step of single rows costs less than one in columns, and earns this many times less credit. `n_late` tells such steps."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
 class OverlapPairs(NamedTuple):
-    """Pairs of slots, of one side and of the other, and of each pair its LE and the end of the common time before and after."""
+    """Pairs of slots, one of each side, with the LE of the overlap and its end before and after the step."""
 
     mine: Rows
     others: Rows
@@ -35,16 +35,16 @@ class OverlapPairs(NamedTuple):
     re_new: Ticks
 
     def take(self, rows: Rows) -> OverlapPairs:
-        """Return these pairs, in this order."""
+        """Return the pairs at these indices, in this order."""
         return self if len(rows) == len(self.le) else OverlapPairs(*(column[rows] for column in self))
 
     def swapped(self) -> OverlapPairs:
-        """Return the pairs as the other side sees them."""
+        """Return the pairs with the sides exchanged."""
         return self._replace(mine=self.others, others=self.mine)
 
 
 def both_of(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
-    """Return pairs of columns, one behind the other, as one pair."""
+    """Concatenate pairs of columns."""
     if len(found) == 1:
         return found[0]
     if not found:
@@ -54,10 +54,13 @@ def both_of(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
 
 
 class SortedSide:
-    """Rows by slot. `take` brings the changes of a step, `end_step` ends it; between them rows have both their old and new ends.
+    """Rows by slot, with an index by key and time.
 
-    A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done
-    when about half of the rows are such, so that the work is in proportion to the rows that have come; till then they do nothing.
+    `take` begins a step, `end_step` ends it; in between rows have old and new ends.
+
+    A row is dropped when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. Each step earns
+    *cleanup credit*; when that pays for a scan, and half of the rows can be dropped, they are. So cleanup costs amortized O(1)
+    for each row.
     """
 
     def __init__(self, encoding: SortKeyEncoding, rows: StoredRows | None = None) -> None:
@@ -74,7 +77,7 @@ class SortedSide:
         self._gone = 0
 
     def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
-        """Take the changes of a step; `changed` are then their slots."""
+        """Apply the changes of a step. `changed` are then their slots."""
         changes = batch.re_old != batch.re_new
         comes = changes if batch.are_insertions else batch.re_old == batch.le
         self._only_new = bool(comes.all() and changes.all())
@@ -98,11 +101,11 @@ class SortedSide:
         return slots
 
     def put(self, batch: Batch, numbers: Column) -> None:
-        """Let other rows come in this step, too."""
+        """Insert more rows in this step."""
         self.changed = np.concatenate([self.changed, self._add(batch, lambda _: numbers)])
 
     def end(self, slots: Rows, ends: Ticks) -> None:
-        """Let the rows in some other slots, which are there, end elsewhere in this step, too."""
+        """Change the ends of the rows in some other slots in this step."""
         if len(slots):
             self._only_new = False
             self.changed = np.concatenate([self.changed, self._change(slots, ends)])
@@ -122,7 +125,7 @@ class SortedSide:
         return slots
 
     def _find(self, ids: Ids) -> Rows:
-        """Return the slots of rows; the first time all ids are put into a dictionary, the later ones over the earlier."""
+        """Return the slots of rows by id. The dictionary is made at the first use; of equal ids it has the last."""
         if self._slots is None:
             self._slots = self._slots_by_id()
         return np.fromiter(map(self._slots.__getitem__, ids.tolist()), dtype=np.intp, count=len(ids))
@@ -132,7 +135,7 @@ class SortedSide:
         return dict(zip(self.rows.ids(there).tolist(), there.tolist(), strict=True))
 
     def _again(self, slots: Rows) -> Rows:
-        """Index rows anew, in other slots: they live so much longer or shorter."""
+        """Move rows to new slots, as their magnitude of duration has changed, and return these."""
         ids = self.rows.ids(slots).tolist()
         new = self.rows.again(slots)
         if self._slots is not None:
@@ -140,7 +143,7 @@ class SortedSide:
         return new
 
     def partners(self, other: SortedSide) -> Iterator[OverlapPairs]:
-        """Yield the rows that have changed here with those there, where their common time has changed; some pairs at a time."""
+        """Yield pairs of a changed row here and a row there whose overlap has changed, in parts."""
         if not len(self.changed) or not len(other.rows):
             return
         slots = slice(int(self.changed[0]), None) if self._only_new else self.changed
@@ -149,7 +152,7 @@ class SortedSide:
             yield self._met(other, probe, at, others)
 
     def _met(self, other: SortedSide, probe: Probe, at: Rows, others: Rows) -> OverlapPairs:
-        """Return the candidates that meet, or have met."""
+        """Return the candidates whose lifetimes overlap, before or after."""
         lo, hi, le, re = probe.lo[at], probe.hi[at], other.rows.le.take(others), other.rows.re.take(others)
         was = other.rows.was.take(others) if len(other.changed) else re
         meet = (np.maximum(re, was) > lo) & (le < hi)
@@ -164,11 +167,11 @@ class SortedSide:
         return OverlapPairs(mine, others, le, re_old, re_new).take(flatnonzero(meet & (re_old != re_new)))
 
     def has_key(self, probe: Probe, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
-        """Say of candidates whether they have the key that was asked for, and do not only share its block."""
+        """Say which candidates have the key of the probe, and do not just share its block."""
         return probe.numbers[at] == rows.numbers.take(slots) if self.encoding.mixes else np.True_
 
     def living(self, probe: Probe) -> tuple[Rows, Rows]:
-        """Return which asked, and the slots of the rows with its number that now live some time in its period."""
+        """Return the pairs of a probe and the slot of a row with its key that now overlaps it."""
         rows = self.rows
         found = []
         for at, slots in self.index.candidates(probe) if len(probe.lo) and len(rows) else ():
@@ -181,12 +184,12 @@ class SortedSide:
         return both_of(found)
 
     def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]] | None:
-        """Return the rows that a single one meets, between two steps of this side, each with its slot; None: they may be many."""
+        """Return the rows with a key that overlap `[lo, hi)`, with their slots, between two steps; None if there may be many."""
         slots = self.index.of_one(number, lo, hi)
         return None if slots is None else self.rows.living(slots, number, lo, hi)
 
     def add_one(self, row: Row, note: Any = None) -> int:
-        """Let a row come, a step of its own, and return its slot."""
+        """Insert a single row, as a step of its own, and return its slot."""
         self._cleanup_credit += 2
         slot = self.rows.add_one(row, note)
         id, le, re, _, number, _ = row
@@ -197,7 +200,7 @@ class SortedSide:
         return slot
 
     def end_one(self, slot: int, re: int) -> None:
-        """Let a row end elsewhere: a step of its own."""
+        """Change the end of a single row, as a step of its own."""
         if slot < self.index.indexed or not self.rows.end_one(slot, re):
             self.end(np.array([slot]), np.array([re]))
             self.end_step()
@@ -209,13 +212,13 @@ class SortedSide:
         return self._slots[id]
 
     def untouched(self, slots: Rows) -> Rows:
-        """Return which of some rows have not changed in this step."""
+        """Return which rows have not changed in this step."""
         if not len(self.changed):
             return np.arange(len(slots))
         return flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
 
     def end_step(self) -> None:
-        """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
+        """End a step: drop retracted rows, index rows again that have become much shorter, and forget the old ends."""
         slots, rows, self.changed = self.changed, self.rows, _NONE
         only_new, self._only_new = self._only_new, True
         if not len(slots):
@@ -239,7 +242,7 @@ class SortedSide:
         self._note_removed(int(left.sum()) + len(moved), le[gone], was[gone])
 
     def _note_removed(self, count: int, le: Ticks, was: Ticks) -> None:
-        """Note that so many slots have become empty, and which lifetimes were indexed; tidy up when half of all are empty."""
+        """Count slots that have become empty, and the indexed lifetimes among them; compact once half of the slots are empty."""
         self._gone += count
         if len(le):
             self.index.gone(le, was)
@@ -247,27 +250,27 @@ class SortedSide:
             self._keep(flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
-        """Let go of the rows with RE < `cti`, when they are about half of all."""
+        """Drop the rows with RE < `cti`, once they are about half of all."""
         self._cti = max(cti, self._cti)
         if self.earn_cleanup_credit() >= self.cleanup_cost():
             self.sweep(self.needed())
 
     def earn_cleanup_credit(self) -> int:
-        """Return how many rows may be looked through after another step."""
+        """Add the credit of a step, and return the credit."""
         self._cleanup_credit += _CREDIT_PER_STEP // _LEAST if self.rows.n_late else _CREDIT_PER_STEP
         return self._cleanup_credit
 
     def cleanup_cost(self) -> int:
-        """Return what must have been earned before all rows are looked through."""
+        """Return the credit that a scan of all rows costs."""
         return len(self.rows) + _LOOK * _CREDIT_PER_STEP
 
     def needed(self) -> NDArray[np.bool_]:
-        """Say which rows may still meet a partner that changes something."""
+        """Say which rows may still meet a partner in a legal change."""
         is_needed: NDArray[np.bool_] = self.rows.re.values >= self._least_end
         return is_needed
 
     def sweep(self, needed: NDArray[np.bool_]) -> bool:
-        """Let go of the rows that are not needed, if they are half of all; say whether they are."""
+        """Spend the credit: drop the rows that are not needed, if these are half of all, and say whether they are."""
         self._cleanup_credit = 0
         kept = flatnonzero(needed)
         is_worth_it = 2 * len(kept) <= len(self.rows)
@@ -290,11 +293,11 @@ class SortedSide:
             self._slots = self._slots_by_id()
 
     def groups(self) -> list[int]:
-        """Return the groups that rows are in."""
+        """Return the groups of the rows."""
         groups = self.rows.groups
         return [] if groups is None else np.unique(groups.values).tolist()
 
     @property
     def n_events(self) -> int:
-        """How many rows may still meet a partner that changes something."""
+        """The number of rows that may still meet a partner in a legal change."""
         return int(np.count_nonzero(self.needed()))
