@@ -277,7 +277,7 @@ SABOTAGES = (
     Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
         "streamdsl/engine/operators/framed_rows.py",
-        "        if self.is_kept_ahead:\n",
+        "        if self.has_unemitted_accumulators:\n",
         "        if False:\n",
         "what_single_rows_have_kept",
     ),
@@ -678,8 +678,8 @@ SABOTAGES = (
     Sabotage(
         "a single row does not meet a piece of its value that ends where it begins",
         "streamdsl/engine/operators/distinct.py",
-        "self.pieces.met_by(number, le - 1, re + 1)",
-        "self.pieces.met_by(number, le, re)",
+        "self.pieces.probe_one(number, le - 1, re + 1)",
+        "self.pieces.probe_one(number, le, re)",
         "scalars_join",
     ),
     Sabotage(
@@ -1052,15 +1052,15 @@ SABOTAGES = (
     Sabotage(
         "a result that waits again keeps its state",
         "streamdsl/engine/operators/framed.py",
-        "        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]\n",
+        "        is_stale[touched.slots] |= ~self.table.results.is_emitted[touched.slots]\n",
         "",
         "waits_again",
     ),
     Sabotage(
         "a window that was part of another before begins with the state of that one as it is now",
         "streamdsl/engine/frames/states.py",
-        "ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]",
-        "has_one[new] = table.results.is_out[before]",
+        "ends[new], has_one[new] = table.results.re[before], table.results.is_emitted[before]",
+        "has_one[new] = table.results.is_emitted[before]",
         "split_before_it_is_out or states_are",
     ),
     Sabotage(
@@ -1301,8 +1301,8 @@ SABOTAGES = (
     Sabotage(
         "a window that another one takes in has changed when that one did later",
         "streamdsl/engine/operators/applied.py",
-        "slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])",
-        "np.concatenate([gone, slots[is_out]])",
+        "slots[is_emitted] if self.frame.starts_move else np.concatenate([gone, slots[is_emitted]])",
+        "np.concatenate([gone, slots[is_emitted]])",
         "gone_as_another_takes_it_in",
     ),
     Sabotage(

@@ -13,7 +13,7 @@ from streamdsl.engine.batch import EMPTY, Batch, Changes
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, of_spelled, recurs
-from streamdsl.engine.order import order_of_few, ordered
+from streamdsl.engine.order import ordered, row_order
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.engine.versions import Named, OutRow, Versions
@@ -46,7 +46,7 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     """Return retractions first, then insertions, each by (LE, RE, payload). Only ties are compared by payload, which is slow."""
     if len(rows) < 2:
         return rows
-    order = order_of_few([row.lifetime_order for row in rows], lambda: [row.payload for row in rows])
+    order = row_order([row.lifetime_order for row in rows], lambda: [row.payload for row in rows])
     return rows if order is None else [rows[place] for place in order]
 
 
@@ -62,7 +62,7 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int) -> StepOutput:
         """Return what a piece emits, with the CTI if it has advanced."""
-        rows = self._few(batch) if type(batch) is RowBatch else [] if batch is EMPTY else self._rows(batch.changed())
+        rows = self._row_events(batch) if type(batch) is RowBatch else [] if batch is EMPTY else self._rows(batch.changed())
         if cti <= self.cti:
             return StepOutput(rows, None)
         self.cti = cti
@@ -81,7 +81,7 @@ class SpeculativeEgress:
             return batch.with_ids(names(batch.ids))
         return batch.with_ids(_names(self._versions, batch))
 
-    def _few(self, batch: RowBatch) -> list[Event[Any]]:
+    def _row_events(self, batch: RowBatch) -> list[Event[Any]]:
         is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.are_insertions
         batch = batch.in_order()
         return batch.events(None if is_kept or batch.counts_versions else self._names(batch))
@@ -120,7 +120,7 @@ class FinalEgress:
         self.cti = MIN_TIME
         self.final = MIN_TIME
         """The final frontier: rows with RE <= it are final."""
-        self.known_at: list[int] = []
+        self.final_at: list[int] = []
         """The CTIs of the sources when `final` was computed."""
         self._settled = MIN_TIME
         self._held = HeldRows()
@@ -166,7 +166,7 @@ class FinalEgress:
         return rows if self._versions.keeps(recurs(rows.ids)) else rows.with_ids(_names(self._versions, rows))
 
     @property
-    def _few(self) -> RowHeap:
+    def _single_rows(self) -> RowHeap:
         """The rows that are held one by one."""
         return self._held.heap
 
@@ -216,7 +216,7 @@ class SmoothEgress(FinalEgress):
         The changes arrived before the CTI: the turns that they bring go to rows that were final before it.
         """
         for row in rows_of(batch.changed()):
-            self._few.put(row)
+            self._single_rows.put(row)
         turns, self._came = divmod(self._came + came, self._every)
         going = self._leave(turns)
         self._advance(cti, final)
@@ -226,10 +226,10 @@ class SmoothEgress(FinalEgress):
     def _leave(self, turns: int) -> list[OutRow]:
         """Return the final rows with the least REs: as many as there are turns, and all that are overdue."""
         going: list[OutRow] = []
-        while (re := self._few.first_end()) is not None and self._is_final(re):
+        while (re := self._single_rows.first_end()) is not None and self._is_final(re):
             if len(going) >= turns and not self._is_overdue(re):
                 break
-            going.append(self._few.pop_first_ending())
+            going.append(self._single_rows.pop_first_ending())
         return going
 
     def _is_overdue(self, re: int) -> bool:
@@ -252,14 +252,14 @@ class HoldingEgress(FinalEgress):
         """Return the corrections of emitted rows, the rows that are released, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):
-            if row.is_insertion or row.id in self._few:
-                self._few.put(row)
+            if row.is_insertion or row.id in self._single_rows:
+                self._single_rows.put(row)
             else:
                 going.append(row)
         self._advance(cti, final)
-        going += self._few.pop_ending(self.final) + self._few.pop_starting(now - self._hold_for)
+        going += self._single_rows.pop_ending(self.final) + self._single_rows.pop_starting(now - self._hold_for)
         return self._with_cti(_events(self._versions, in_order(going)))
 
     def first_release(self) -> int:
         """Return the high water at which the next row is released, unless it is final before."""
-        return min(self._few.first_start() + self._hold_for, INFINITY)
+        return min(self._single_rows.first_start() + self._hold_for, INFINITY)

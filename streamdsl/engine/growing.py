@@ -97,11 +97,11 @@ class GrowingColumn:
             self._data[rows] = None
 
 
-class WaitingColumn:
+class LazyColumn:
     """The values of a column that nobody has read, as rows of sources: they are made where somebody reads them.
 
     >>> from streamdsl.expr.held import Coded
-    >>> column = WaitingColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
+    >>> column = LazyColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
     >>> column.append(np.array(["c"], dtype=object))
     >>> column.keep(np.array([2, 0]))
     >>> column.take(slice(None)).tolist()
@@ -342,7 +342,7 @@ class NestedColumn:
             self._made.clear(rows)
 
 
-Growing: TypeAlias = GrowingColumn | WaitingColumn | NestedColumn
+Growing: TypeAlias = GrowingColumn | LazyColumn | NestedColumn
 
 
 def growing(values: AnyColumn, may_wait: bool = True) -> Growing:
@@ -350,7 +350,7 @@ def growing(values: AnyColumn, may_wait: bool = True) -> Growing:
     if is_nested(values):
         return NestedColumn(values)
     if isinstance(values, Held):
-        return WaitingColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
+        return LazyColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
     return GrowingColumn(values)
 
 

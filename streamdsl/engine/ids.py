@@ -95,7 +95,7 @@ class PairIds(DeferredIds):
         """Return a single id, which few rows have spelled out."""
         return id
 
-    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
+    def from_rows(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
         """Return ids that few rows have spelled out, in columns."""
         return of_spelled(ids)
 

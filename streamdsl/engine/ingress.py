@@ -98,7 +98,7 @@ class Ingress:
 
         A push of a single insertion may be kept at once, unless `stays_open`.
         """
-        alone = self._alone(pushed) if len(pushed) == 1 and not stays_open else None
+        alone = self._single_insertion(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
         self._before = (self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.numbers.copy())
@@ -158,7 +158,7 @@ class Ingress:
             pieces += self._events(piece) if taken is None else [taken]
         return pieces
 
-    def _alone(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
+    def _single_insertion(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
         """Process a push of a single insertion; None, with no effect, unless it is a plain one."""
         if type(pushed) is not list or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
@@ -191,7 +191,7 @@ class Ingress:
         self.changes_out += 1
         return piece_of((batch, self.table.cti))
 
-    def _few(self, rows: Sequence[ChangeRow]) -> Batch | None:
+    def _row_batch(self, rows: Sequence[ChangeRow]) -> Batch | None:
         """Return changes as a row batch; None if they are many, or if one is not plain."""
         if self.schema is None or len(rows) > _FEW:
             return None
@@ -219,7 +219,11 @@ class Ingress:
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
         if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
             return None
-        few = None if len(ids) > _FEW else self._few([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
+        few = (
+            None
+            if len(ids) > _FEW
+            else self._row_batch([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
+        )
         batch = self._in_columns(ids, le, re, payloads) if few is None else few
         if batch is None or not self.table.admit_all(ids, le, re, payloads):
             return None
@@ -279,7 +283,7 @@ class Ingress:
         for change in changes:
             if change.re_old == change.re_new:
                 change.re_old = change.re_new = change.re_seen
-        few = self._few([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
+        few = self._row_batch([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
         if few is not None:
             return Piece(few, self.table.cti)
         le = _ticks(change.le for change in changes)

@@ -49,10 +49,10 @@ def ordered(batch: Batch) -> Batch:
     return batch if order is None else batch.take(order)
 
 
-def order_of_few(lifetimes: Sequence[tuple[bool, int, int]], payloads: Callable[[], Sequence[Any]]) -> list[int] | None:
+def row_order(lifetimes: Sequence[tuple[bool, int, int]], payloads: Callable[[], Sequence[Any]]) -> list[int] | None:
     """Return the order of rows in which their lifetimes are in order; None: as they are. Only of ties payloads are compared.
 
-    >>> order_of_few([(False, 1, 5), (True, 4, 9), (True, 4, 9)], lambda: ["x", "z", "y"])
+    >>> row_order([(False, 1, 5), (True, 4, 9), (True, 4, 9)], lambda: ["x", "z", "y"])
     [0, 2, 1]
     """
     if all(map(operator.lt, lifetimes, lifetimes[1:])):

@@ -95,7 +95,7 @@ class Published:
     def flush(self) -> None:
         """Merge the new batches, and bring all changes into columns."""
         self._take_new()
-        self._put_few_in_columns()
+        self._flush_net_changes()
         self._keep_columns()
 
     def _take_new(self) -> None:
@@ -104,28 +104,28 @@ class Published:
         for batch in new:
             if type(batch) is RowBatch:
                 self._events_in += len(batch.changes)
-                self._take_few(batch)
+                self._take_row_batch(batch)
             elif len(batch):
                 self._events_in += len(batch)
-                self._put_few_in_columns()
+                self._flush_net_changes()
                 self._columns.append(batch)
                 self._n_columns += len(batch)
         if len(self._net) > self._due:
             self._net.forget(self.cti)
             self._due = max(LEAST, 2 * len(self._net))
             if len(self._net) > MOST:
-                self._put_few_in_columns()
+                self._flush_net_changes()
         if self._n_columns >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
             self._keep_columns()
 
-    def _take_few(self, few: RowBatch) -> None:
+    def _take_row_batch(self, few: RowBatch) -> None:
         """Add a row batch to the net changes; if it is of another kind, those so far become columns first."""
         taken = self._net.take(few, self.cti)
         while taken < len(few.changes):
-            self._put_few_in_columns()
+            self._flush_net_changes()
             taken = self._net.take(few, self.cti, taken)
 
-    def _put_few_in_columns(self) -> None:
+    def _flush_net_changes(self) -> None:
         """Append the net changes of row batches to the batches in columns."""
         self._net.forget(self.cti)
         if len(self._net):

@@ -14,7 +14,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, Incarnations, PairIds, incarnation_of
-from streamdsl.engine.order import order_of_few
+from streamdsl.engine.order import row_order
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -175,7 +175,7 @@ class RowBatch(Batch):
         if len(changes) == 1:
             return self
         lifetimes = [(True, le, re_new) if re_old == le else (False, le, re_old) for _, _, le, re_old, re_new in changes]
-        order = order_of_few(lifetimes, self.payloads)
+        order = row_order(lifetimes, self.payloads)
         if order is None:
             return self
         return RowBatch([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
@@ -238,7 +238,7 @@ def in_columns(parts: Sequence[RowBatch]) -> Batch:
 
 
 def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | PairIds | None) -> Ids:
-    return Incarnations(object_column(ids), starts) if origin is None else origin.of_few(ids, versions)
+    return Incarnations(object_column(ids), starts) if origin is None else origin.from_rows(ids, versions)
 
 
 def _ticks(values: Sequence[int]) -> Ticks:

@@ -232,9 +232,9 @@ class RunningQuery(ABC, Generic[T]):
     def _final_frontier(self, egress: FinalEgress) -> int:
         """Return the RE up to which rows of the output are final. It depends on the CTIs of the sources only."""
         ctis = list(self._ctis.values())
-        if ctis == egress.known_at:
+        if ctis == egress.final_at:
             return egress.final
-        egress.known_at = ctis
+        egress.final_at = ctis
         return self._graph.final_frontier(self._ctis)
 
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:

@@ -238,7 +238,7 @@ class Ways:
     def push(self, source: str, events: Sequence[Event[Any]]) -> bool:
         """Push to both; return False after an exception of user code, which both raise."""
         found = outcome(self.scalars, source, events)
-        with patch.object(Ingress, "_alone", lambda *_: None), patch.object(Ingress, "_few", lambda *_: None):
+        with patch.object(Ingress, "_single_insertion", lambda *_: None), patch.object(Ingress, "_row_batch", lambda *_: None):
             expected = outcome(self.columns, source, events)
         if self.scalars.emit == "final" and isinstance(found, list) != isinstance(expected, list):
             return False  # an error of user code comes when the rows that wait are looked at

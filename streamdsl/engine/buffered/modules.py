@@ -47,7 +47,7 @@ class Periods(Protocol):
         """Return one of them."""
 
 
-class RowGiven(NamedTuple):
+class InsertedRow(NamedTuple):
     """A single inserted row: the arguments of the aggregates, and its lifetime."""
 
     arguments: Sequence[Any]
@@ -72,7 +72,7 @@ class Windows(Periods, Protocol):
         """Return what a user sees of an exception in one of them."""
 
 
-class OtherValueError(ArithmeticError):
+class NotPlainError(ArithmeticError):
     """The result of a module is not plain, so columns must compute it, and all later ones."""
 
 
@@ -120,7 +120,7 @@ class MemberAggregate:
         compute = partial(_computed, function) if function.incremental else function.compute_result
         found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
         if type(found) not in PLAIN:
-            raise OtherValueError("it is no plain value")
+            raise NotPlainError("it is no plain value")
         return found
 
     # Columns
@@ -284,7 +284,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def with_row(self, state: Any, row: RowGiven, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         """Return the state of a window with a row more."""
         if state is None or not (self._where is None or row.arguments[self._where]):
             return state
@@ -293,7 +293,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def _with(self, state: Any, row: RowGiven, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         module, value = self.function, row.arguments[self._argument]
         return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
@@ -358,7 +358,7 @@ class ExtremumAggregate(StateAggregate):
     def nothing(self) -> Any:
         return self.NOTHING
 
-    def with_row(self, state: Any, row: RowGiven, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         value = row.arguments[self._argument] if self._where is None or row.arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 

@@ -10,9 +10,9 @@ import numpy as np
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import (
     ExtremumAggregate,
+    InsertedRow,
     MemberAggregate,
     Periods,
-    RowGiven,
     Sees,
     StateAggregate,
     Windows,
@@ -136,7 +136,7 @@ class TimedStates(TimedAggregate, StateAggregate):
         found = module.compute_result(held.state, WindowDescriptor(*period))
         return self._result(list(map(detached, results_of(module, found))) if module.returns_many else detached(found), period)
 
-    def _with(self, state: Any, row: RowGiven, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         period = requested.period(window)
         life = self._clip.apply(Lifetime(row.le, row.re), period)
         event = IntervalEvent(*life, row.arguments[self._argument])

@@ -17,17 +17,17 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
 class Results:
-    """The payload of each slot's result; `is_out` says which have one.
+    """The payload of each slot's result; `is_emitted` says which have one.
 
     >>> results = Results()
     >>> results.grow(2)
     >>> results.put(np.array([1]), Table.from_payloads([5]))
-    >>> results.is_out.tolist(), results.payloads(np.array([1])).payloads()
+    >>> results.is_emitted.tolist(), results.payloads(np.array([1])).payloads()
     ([False, True], [5])
     """
 
     def __init__(self) -> None:
-        self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self.is_emitted: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._schema: Schema | None = None
         self._columns: dict[str, Column] = {}
         self._lists: dict[str, ListSlots] = {}
@@ -40,14 +40,14 @@ class Results:
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
-        self.is_out = longer(self.is_out, size)
+        self.is_emitted = longer(self.is_emitted, size)
         self._columns = {name: longer(column, size) for name, column in self._columns.items()}
         for lists in self._lists.values():
             lists.grow(size)
 
     def clear(self, slots: Rows) -> None:
         """Forget the results of slots."""
-        self.is_out[slots] = False
+        self.is_emitted[slots] = False
         for column in self._columns.values():
             if column.dtype == object:
                 column[slots] = None
@@ -77,7 +77,7 @@ class Results:
             if column.dtype != values.dtype and column.dtype != object:
                 column = self._columns[name] = column.astype(object)
             column[slots] = values
-        self.is_out[slots] = True
+        self.is_emitted[slots] = True
 
     def takes(self, schema: Schema) -> bool:
         """Say whether results of a schema are held as they are: some have come. Then single ones can be read and swapped."""
@@ -89,7 +89,7 @@ class Results:
 
     def values(self, slot: int) -> Values | None:
         """Return the values of a single slot's result, None if none is out."""
-        return tuple([column.item(slot) for column in self._columns.values()]) if self.is_out.item(slot) else None
+        return tuple([column.item(slot) for column in self._columns.values()]) if self.is_emitted.item(slot) else None
 
     def swap(self, slot: int, now: Values) -> Values | None:
         """Put a result, of a schema that it `takes`, in the place of the one that is out in a single slot, and return that one.
@@ -104,13 +104,13 @@ class Results:
         """
         columns = self._columns
         before = tuple([column.item(slot) for column in columns.values()])
-        if self.is_out.item(slot):
+        if self.is_emitted.item(slot):
             was = before
             if are_same(was, now):
                 return now
         else:
             was = None
-            self.is_out[slot] = True
+            self.is_emitted[slot] = True
         for name, value, old in zip(columns, now, before, strict=True):
             column, kind = columns[name], type(old)
             if type(value) is not kind or (kind is int and not MIN_TIME <= value <= INFINITY):
@@ -124,8 +124,8 @@ class Results:
 
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
-        if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
-            self._schema, size = payloads.schema, len(self.is_out)
+        if self._schema is None or (payloads.schema != self._schema and not self.is_emitted.any()):
+            self._schema, size = payloads.schema, len(self.is_emitted)
             found = {name: lists_of(part) for name, part in parts_of(payloads.columns).items()}
             self._lists = {name: ListSlots(size, lists) for name, lists in found.items() if lists is not None}
             others = [name for name, lists in found.items() if lists is None]
@@ -133,15 +133,15 @@ class Results:
         if payloads.schema == self._schema:
             return payloads
         if self._schema != Schema.object():
-            used = flatnonzero(self.is_out)
-            whole = np.empty(len(self.is_out), dtype=object)
+            used = flatnonzero(self.is_emitted)
+            whole = np.empty(len(self.is_emitted), dtype=object)
             whole[used] = object_column(self.payloads(used).payloads())
             self._schema, self._columns, self._lists = Schema.object(), {"": whole}, {}
         return Table.of_objects(payloads.payloads())
 
     def are(self, slots: Rows, payloads: Table) -> NDArray[np.bool_]:
         """Say which of these payloads are what the slots have sent."""
-        same: NDArray[np.bool_] = self.is_out[slots]
+        same: NDArray[np.bool_] = self.is_emitted[slots]
         if same.all():
             return same_payloads(self.payloads(slots), payloads)
         known = flatnonzero(same)

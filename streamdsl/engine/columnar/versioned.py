@@ -106,7 +106,7 @@ class VersionedResults(Results):
 
     def _counted(self) -> NDArray[np.int32]:
         if self._versions is None:
-            self._versions = np.zeros(len(self.is_out), dtype=np.int32)
+            self._versions = np.zeros(len(self.is_emitted), dtype=np.int32)
         return self._versions
 
     def put_until(self, slots: Rows, re: Ticks, payloads: Table) -> None:
@@ -116,7 +116,7 @@ class VersionedResults(Results):
 
     # Ends that move are kept by `EndingResults`; here each window ends where it did when its result was sent.
 
-    def sent_ends(self, slots: Rows, re: Ticks) -> Ticks:
+    def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
         """Return the ends that results have been sent with, of windows that end at `re` now."""
         return re
 

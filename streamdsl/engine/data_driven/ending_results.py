@@ -30,7 +30,7 @@ class EndingResults(VersionedResults):
         super().grow(size)
         self.re = longer(self.re, size)
 
-    def sent_ends(self, slots: Rows, re: Ticks) -> Ticks:
+    def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
         return self.re[slots]
 
     def put_ends(self, slots: Rows, re: Ticks) -> None:

@@ -44,7 +44,7 @@ class CreatedWindows(NamedTuple):
     """For each partition when the next window with rows begins, INFINITY if none does before a row comes."""
 
 
-class Creation(ABC):
+class WindowCreation(ABC):
     """How the windows of one sequence are found."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
@@ -52,7 +52,7 @@ class Creation(ABC):
         self.budget = budget
 
     @abstractmethod
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         """Return the windows of partitions that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
 
         `goes_on` says in which partitions there is a window just before.
@@ -73,10 +73,10 @@ class Creation(ABC):
         return None
 
 
-class ByInstant(Creation):
+class ByInstant(WindowCreation):
     """Windows that are found one after the other: of each instant the sequence is asked which window is the last one."""
 
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         found: list[tuple[int, int, int, int, int]] = []
         ends, coming = (np.full(len(since), INFINITY) for _ in range(2))
         for of, (start, is_held) in enumerate(zip(since.tolist(), goes_on.tolist(), strict=True)):
@@ -191,19 +191,19 @@ class _By(Seen):
         return min(self._line.tau_inv(at), self._last)
 
 
-class InColumns(Creation):
+class InColumns(WindowCreation):
     """Windows of all partitions at once, where numbers fit into 64 bits with room for sums; else instant by instant."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
         super().__init__(spec, budget)
         self._instants = ByInstant(spec, budget)
 
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         is_last = limit == INFINITY - 1
         if not (is_last or limit < _FAR) or not self.is_near(rows):
-            return self._instants.made(rows, since, goes_on, limit)
+            return self._instants.windows_from(rows, since, goes_on, limit)
         try:
-            return self.found(rows, since, _NEVER if is_last else limit, is_last)
+            return self.windows_in_columns(rows, since, _NEVER if is_last else limit, is_last)
         except _EndlessError as error:
             raise endless(self.spec, rows.last_id(error.of)) from None
 
@@ -220,8 +220,8 @@ class InColumns(Creation):
         return rows.reach < _FAR
 
     @abstractmethod
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
-        """Return what `made` does; `is_last` says that all input has come, and that windows may begin at any time."""
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+        """Return what `windows_from` does; `is_last` says that all input has come, and that windows may begin at any time."""
 
     @abstractmethod
     def needed(self, rows: Positions, time: int) -> Ticks:
@@ -265,7 +265,7 @@ class ByTime(InColumns):
             return np.where(j > 0, INFINITY, self._d + shifts)
         return self._d + shifts + self._rate * j
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         shifts, origin = self._shifts(rows), rows.origin
         first = self._d + shifts
         at_start = since <= origin
@@ -321,7 +321,7 @@ class LastRows(InColumns):
         self._n = sequence.n
         self._rate = int(sequence.rate)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         of, origin = np.arange(len(since)), np.where(rows.origin < INFINITY, rows.origin, 0)
         first = np.where(rows.dropped > 0, origin, rows.first_times)
         has_rows = first < INFINITY
@@ -355,7 +355,7 @@ class Trailing(InColumns):
         super().__init__(spec, budget)
         self._size = floor(sequence.size)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         instants = distinct_pairs(np.tile(rows.of, 2), np.concatenate([rows.le, rows.le + self._size + 1]))
         of, le = instants.first, instants.second
         again = flatnonzero(le >= since[of])
@@ -386,7 +386,7 @@ class ByCount(InColumns):
         """Return the number of the last window, -1 if there is none, once a position has been seen."""
         return np.where(last < self._d, -1, (last - self._d) // self._rate)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         of, numbers = rows.of, rows.numbers
         # Rows that start together are seen at once.
         begins = flatnonzero(np.append(True, (of[1:] != of[:-1]) | (rows.le[1:] != rows.le[:-1]))) if len(of) else of
@@ -420,7 +420,7 @@ class ByCount(InColumns):
         return needed
 
 
-def creation_of(spec: Sequenced, budget: WindowBudget) -> Creation:
+def creation_of(spec: Sequenced, budget: WindowBudget) -> WindowCreation:
     """Return how the windows of a sequence are found: in columns where its bounds are whole numbers that rise evenly."""
     sequence = spec.sequence
     if isinstance(sequence, Linear) and _are_near(*sequence.start, *sequence.end, sequence.rate):

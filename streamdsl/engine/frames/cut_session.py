@@ -52,7 +52,7 @@ def _windows(starts: Ticks, ends: Ticks, numbers: Ticks, longest: int) -> tuple[
     return _as_times(begins), np.where(is_last, ends, _as_times(begins + np.uint64(longest)))
 
 
-class Grids:
+class SessionGrids:
     """The sessions around some stretches, which are in order; each session is a grid of windows of its own."""
 
     def __init__(self, table: WindowTable, around: Stretches, longest: int) -> None:
@@ -86,7 +86,7 @@ class Grids:
         return np.where(first[0] >= 0, begins, lo), np.where(last[0] >= 0, np.maximum(hi, ends), hi)
 
 
-class _WholeSessions(SessionFrame):
+class _UncutSessions(SessionFrame):
     """The sessions, of which those that go on have lost the rows that only closed windows had."""
 
     def __init__(self, windows: Session, codes: GroupCodes) -> None:
@@ -124,7 +124,7 @@ class CutSessionFrame(DisjointFrame):
         self._longest = min(windows.longest, _LONGEST)
         self._until = emit_policy.until
         self._budget = budget
-        self.whole = _WholeSessions(windows, self.table.codes)
+        self.whole = _UncutSessions(windows, self.table.codes)
         self._begun = MIN_TIME
         """Windows that start before this time are in the table."""
         self._coming: int | None = None
@@ -157,12 +157,12 @@ class CutSessionFrame(DisjointFrame):
         if not len(at):
             return Stretches(codes[at], lo[at], hi[at], lo[at], hi[at])
         around = self._widened(codes[at], lo[at], hi[at])
-        lo, hi = Grids(whole, around, self._longest).whole_windows(around)
+        lo, hi = SessionGrids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
 
     def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
-        grids = Grids(self.whole.table, around, self._longest)
+        grids = SessionGrids(self.whole.table, around, self._longest)
         places = rows.overlapping(around, table.any_places)
         codes, le = rows.rows.groups[places], rows.rows.le[places]
         re = np.minimum(rows.rows.re[places], self._begun)
@@ -287,7 +287,7 @@ class CutSessionFrame(DisjointFrame):
         needed: NDArray[np.bool_] = (re >= cti) | (re > self._first_starts(cti, rows)[rows.rows.groups[places]])
         return needed
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
         self.whole.note_forgotten(rows.rows.groups[gone], rows.rows.re[gone])
 
     def needed_codes(self, cti: int, rows: Arrangement) -> Rows:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdsl.engine.buffered.modules import MemberAggregate, RowGiven, StateAggregate
+from streamdsl.engine.buffered.modules import InsertedRow, MemberAggregate, StateAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.engine.data_driven.row_arguments import ArgumentSlots, RowArguments
 from streamdsl.engine.frames.row_members import RowMembers
@@ -65,7 +65,7 @@ class RowFolds:
         """Add a row to the accumulators of windows."""
         table = self._table
         if self._modules:
-            row = RowGiven(arguments.values, le, re)
+            row = InsertedRow(arguments.values, le, re)
             for module, column in zip(self._modules, table.states, strict=True):
                 for slot in slots:
                     column[slot] = module.with_row(column[slot], row, self, slot)

@@ -254,10 +254,10 @@ class Frame(ABC):
 
     def _are_kept(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
         needed = self.is_needed(cti, rows, places)
-        self.are_swept(rows, places[~needed])
+        self.before_sweep(rows, places[~needed])
         return needed
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
         """Record what must be known of rows that are about to be dropped."""
 
     @property

@@ -141,7 +141,7 @@ class SequenceFrame(DisjointFrame):
         goes_on = np.zeros(len(codes), dtype=np.bool_)
         goes_on[np.searchsorted(codes, self.table.code[going_on])] = True
         try:
-            made = self._creation.made(positions, self._since[codes], goes_on, self._limit)
+            made = self._creation.windows_from(positions, self._since[codes], goes_on, self._limit)
         except StreamDslError:
             raise
         except Exception as error:  # raised by a bound that is a function
@@ -245,7 +245,7 @@ class SequenceFrame(DisjointFrame):
         table, slots = self.table, self.table.all()
         positions = self._by_position(np.arange(len(table.codes)), rows, flatnonzero(rows.rows.alive))
         first = self._creation.first_needed(positions, max(cti, MIN_TIME + 1) - 1)
-        waits = slots[(table.re[slots] >= cti) & ~table.results.is_out[slots]]
+        waits = slots[(table.re[slots] >= cti) & ~table.results.is_emitted[slots]]
         codes, stop = table.code[waits], np.zeros(len(first), dtype=np.int64)
         np.maximum.at(stop, codes, table.starting[waits] + table.rows[waits])
         # Where no window will begin any more the rows behind those that wait go, and the others keep their positions.
@@ -257,7 +257,7 @@ class SequenceFrame(DisjointFrame):
             is_kept[positions.places] = np.where(self._is_over[of], numbers < stop[of], numbers >= first[of])
         return is_kept[places]
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
         codes, le = rows.rows.groups[gone], rows.rows.le[gone]
         if self._spec.start is not None:
             codes = codes[le >= self._spec.start]

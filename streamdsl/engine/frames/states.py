@@ -41,7 +41,7 @@ class MemberChanges:
         """Begin a step with these changed rows."""
         self._changed, self._moves, self._are_known = changed, moves, False
 
-    def begin_known(self) -> None:
+    def begin_applied(self) -> None:
         """Begin a step whose changes the accumulators contain already."""
         self.begin(None, None)
         self._are_known = True
@@ -67,8 +67,8 @@ class MemberChanges:
     def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
         """Return the windows that have a state, or a copy of one, and their ends as of that state, ascending."""
         table, (new, before) = self.frame.table, self.frame.split
-        ends, has_one = table.results.re.copy(), table.results.is_out.copy()
-        ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
+        ends, has_one = table.results.re.copy(), table.results.is_emitted.copy()
+        ends[new], has_one[new] = table.results.re[before], table.results.is_emitted[before]
         known = flatnonzero(has_one[slots])
         return known, ends[slots[known]]
 
@@ -123,7 +123,7 @@ class MemberChanges:
         table, frame = self.frame.table, self.frame
         re_old, re_new = table.results.re[slots], table.re[slots]
         lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
-        windows = flatnonzero((lo < hi) & table.results.is_out[slots])
+        windows = flatnonzero((lo < hi) & table.results.is_emitted[slots])
         nothing = Pairs(slots[:0], slots[:0])
         if not len(windows):
             return nothing, nothing

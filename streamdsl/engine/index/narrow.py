@@ -14,10 +14,10 @@ _LEAST: Final = -(2**31)
 _LARGEST: Final = 2**31 - 1
 
 
-class Narrow:
+class NarrowIntegers:
     """Integers by slot, read as `int64`; once one is put in that does not fit four bytes, all take eight.
 
-    >>> column = Narrow()
+    >>> column = NarrowIntegers()
     >>> column.grow(2)
     >>> column[np.array([0])] = np.array([7])
     >>> column[np.array([0, 1])].tolist(), column._values.itemsize

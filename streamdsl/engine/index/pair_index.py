@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.index.narrow import Narrow
+from streamdsl.engine.index.narrow import NarrowIntegers
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
 from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
@@ -50,8 +50,8 @@ class PairIndex:
 
     def __init__(self) -> None:
         self.size = 0
-        self.number = Narrow()
-        self.group = Narrow()
+        self.number = NarrowIntegers()
+        self.group = NarrowIntegers()
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0

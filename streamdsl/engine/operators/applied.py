@@ -108,9 +108,9 @@ class ApplyOperator(FramedWindowOperator):
         if not len(touched.slots) and not len(touched.gone):
             return EMPTY
         slots, table, results = touched.slots, self.table, self.table.results
-        was_out = results.is_out[slots]
+        was_out = results.is_emitted[slots]
         shown = self._are_shown(slots, was_out)
-        gone, back = touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]
+        gone, back = touched.gone[results.is_emitted[touched.gone]], slots[was_out & ~shown]
         dead = np.concatenate([gone, back])
         moved = slots[was_out & shown & ~touched.summed & (results.re[slots] != table.re[slots])]
         computed = slots[shown & (touched.summed | ~was_out)]
@@ -131,12 +131,12 @@ class ApplyOperator(FramedWindowOperator):
         A window that opens is caused by its first member. One that must wait again is retracted, which needs no cause.
         """
         table, changed, slots = self.table, self.changes.changed, found.slots
-        is_out, are_formed = table.results.is_out[slots], np.isin(slots, self.frame.formed)
+        is_emitted, are_formed = table.results.is_emitted[slots], np.isin(slots, self.frame.formed)
         causes = np.full(table.capacity, MIN_TIME)
         if changed is not None:
-            out = slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])
-            causes = causes_of(self.frame, self.rows, changed, out, slots[are_formed & ~is_out])
-        opened = flatnonzero(~is_out & ~are_formed)
+            out = slots[is_emitted] if self.frame.starts_move else np.concatenate([gone, slots[is_emitted]])
+            causes = causes_of(self.frame, self.rows, changed, out, slots[are_formed & ~is_emitted])
+        opened = flatnonzero(~is_emitted & ~are_formed)
         if len(opened):
             members = found.members(Order.ANY).at(opened)
             causes[slots[opened]] = first_of(members, self.rows.rows.le[members.places])
@@ -228,7 +228,7 @@ class ApplyOperator(FramedWindowOperator):
         """Match emitted results with computed ones."""
         if not out.size:
             return _NONE, _NONE
-        among = flatnonzero(self.table.results.is_out[slots])
+        among = flatnonzero(self.table.results.is_emitted[slots])
         codes = payload_codes(_together([out.payloads, now.payloads[among]]))
         if self.node.time_sensitive or self._is_at_end:
             codes = distinct_pairs(codes, np.concatenate([out.le, now.le[among]])).index
@@ -238,7 +238,7 @@ class ApplyOperator(FramedWindowOperator):
     def _sent(self, slots: Rows) -> ResultRows:
         """Return the emitted results of windows."""
         results = self.table.results
-        slots = slots[results.is_out[slots]]
+        slots = slots[results.is_emitted[slots]]
         if not len(slots):
             return ResultRows(slots, _NONE, _NONE, object_column([]), _NONE, _NONE)
         rows, sizes = items_of(parts_of(results.payloads(slots).columns)["rows"])  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ class AsofJoinOperator(AsofState):
         before = self._noted(distinct_rows(np.concatenate([known, concerned])))
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
-        self.await_settling(came)
+        self.enqueue(came)
         self.end_step()
         return out
 
@@ -91,36 +91,36 @@ class AsofJoinOperator(AsofState):
         ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
         if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
             return None
-        numbers = self.numbers_of_few(place, batch)
+        numbers = self.key_numbers_of_rows(place, batch)
         if numbers is None:
             return None
         (id,), group = batch.row_ids(), groups[0] if groups else None
         if place == 0:
-            return self._left_comes((id, le, re, values[0], numbers[0], group))
-        return self._right_comes((id, le, le + CHRONON, values[0], numbers[0], group))
+            return self._insert_left((id, le, re, values[0], numbers[0], group))
+        return self._insert_right((id, le, le + CHRONON, values[0], numbers[0], group))
 
-    def _left_comes(self, left: Row) -> Batch | None:
+    def _insert_left(self, left: Row) -> Batch | None:
         """Insert a left row, and return it with its matches; None if the columnar path must run."""
         _, le, _, _, number, _ = left
         near, reach = self.node.near, self.reach
-        rights = self._that_match(left, self.right.met_by(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
+        rights = self._that_match(left, self.right.probe_one(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
         if rights is None:
             return None
         _, best = min([(near.of(le, right[1]), right[1]) for right in rights], default=(None, NOTHING))
         matches: list[Row | None] = [right for right in rights if right[1] == best]
-        out = self._few([], [(left, right) for right in matches or self._missing])
+        out = self._change_matches([], [(left, right) for right in matches or self._missing])
         if out is not None:
-            self.await_one(le, self.left.add_one(left, best))
+            self.enqueue_one(le, self.left.add_one(left, best))
         return out
 
-    def _right_comes(self, right: Row) -> Batch | None:
+    def _insert_right(self, right: Row) -> Batch | None:
         """Insert a right row, and return the changes of left rows without a nearer one; None if the columnar path must run."""
         _, start, _, _, number, _ = right
         near, reach = self.node.near, self.reach
         gone: list[Match] = []
         come: list[Match] = []
         concerned = []
-        lefts = self.left.met_by(number, *reach.around(start, reach.looks_forward, reach.looks_back))
+        lefts = self.left.probe_one(number, *reach.around(start, reach.looks_forward, reach.looks_back))
         if lefts is None:
             return None
         for slot, left in lefts:
@@ -135,7 +135,7 @@ class AsofJoinOperator(AsofState):
                 concerned.append(slot)
                 gone += [] if best == start else [(left, other) for other in known]
                 come.append((left, right))
-        out = self._few(gone, come)
+        out = self._change_matches(gone, come)
         if out is not None:
             self.right.add_one(right)
             for slot in concerned:
@@ -144,7 +144,7 @@ class AsofJoinOperator(AsofState):
 
     def _known(self, left: Row, best: int) -> Sequence[Row | None] | None:
         """Return the matches of a left row that start at a time (None: no match); None for all if the columnar path must run."""
-        return self._missing if best == NOTHING else self._that_match(left, self.right.met_by(left[4], best, best + CHRONON))
+        return self._missing if best == NOTHING else self._that_match(left, self.right.probe_one(left[4], best, best + CHRONON))
 
     @property
     def _missing(self) -> list[Row | None]:
@@ -160,7 +160,7 @@ class AsofJoinOperator(AsofState):
         passed = self.row_values(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
         return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
 
-    def _few(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
+    def _change_matches(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
         """Return the changes of joined rows, row by row; None if the columnar path must run."""
         found = [*gone, *come]
         if not found or len(found) > MOST:

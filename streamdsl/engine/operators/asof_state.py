@@ -29,13 +29,13 @@ class AsofState(NearestOperator):
         self._moves = 0
         self._cti = MIN_TIME
 
-    def await_settling(self, lefts: Rows) -> None:
+    def enqueue(self, lefts: Rows) -> None:
         """Add left rows: if matches may start later, the output CTI waits for them."""
         if self.reach.looks_forward:
             for entry in zip(self.left.rows.le.take(lefts).tolist(), lefts.tolist(), strict=True):
                 heappush(self._waiting, entry)
 
-    def await_one(self, le: int, slot: int) -> None:
+    def enqueue_one(self, le: int, slot: int) -> None:
         """Add a single left row."""
         if self.reach.looks_forward:
             heappush(self._waiting, (le, slot))
@@ -76,7 +76,7 @@ class AsofState(NearestOperator):
     def _unsettled(self) -> Rows:
         rows = self.left.rows
         le = rows.le.values
-        return flatnonzero((rows.re.values > le) & self.reach.unsettled(le, rows.notes.values, self._cti))
+        return flatnonzero((rows.re.values > le) & self.reach.may_improve(le, rows.notes.values, self._cti))
 
     def _within_reach(self, bound: int) -> NDArray[np.bool_]:
         """Say which right rows may match left rows from the bound on: they are within the tolerance, and no other is nearer."""
@@ -100,9 +100,9 @@ class AsofState(NearestOperator):
         return slots[flatnonzero(le == last)]
 
     def output_cti(self, ctis: list[int]) -> int:
-        return min([*ctis, self._first_unsettled()]) if self.reach.looks_forward else min(ctis)
+        return min([*ctis, self._first_pending()]) if self.reach.looks_forward else min(ctis)
 
-    def _first_unsettled(self) -> int:
+    def _first_pending(self) -> int:
         """Return the LE of the first left row whose match is not final, and remove those before it from the queue."""
         rows = self.left.rows
         if self._moves != self.left.moves:
@@ -113,7 +113,7 @@ class AsofState(NearestOperator):
         while self._waiting:
             entries = [heappop(self._waiting) for _ in range(min(count, len(self._waiting)))]
             le, slots = np.array(entries, dtype=np.int64).T
-            there = (rows.re.take(slots) > le) & self.reach.unsettled(le.copy(), rows.notes.take(slots), self._cti)
+            there = (rows.re.take(slots) > le) & self.reach.may_improve(le.copy(), rows.notes.take(slots), self._cti)
             if there.any():
                 for at in flatnonzero(there).tolist():
                     heappush(self._waiting, entries[at])

@@ -152,7 +152,7 @@ class ColumnarWindowOperator(WindowDriver):
             window = slot, start, start + size, group
             if not rows:
                 due.gone.append(slot)
-                if self.results.is_out.item(slot):
+                if self.results.is_emitted.item(slot):
                     due.retracted.append(window)
             elif number <= self._shown:
                 due.computed.append(window)

@@ -150,7 +150,7 @@ class DataDrivenOperator(WindowDriver):
         times = ends if self.emit_policy.by_end else starts
         actions = WindowActions([], [], [], [], entered.gone)
         for slot, is_summed in entered.touched.items():
-            was_out, has_rows = results.is_out.item(slot), counts.item(slot) > 0
+            was_out, has_rows = results.is_emitted.item(slot), counts.item(slot) > 0
             if not (was_out or has_rows):
                 continue
             window = self._window(slot)
@@ -164,7 +164,7 @@ class DataDrivenOperator(WindowDriver):
                 actions.hidden.append(slot)
                 if was_out:
                     actions.retracted.append(window)
-        actions.retracted.extend(map(self._window, filter(results.is_out.item, entered.gone)))
+        actions.retracted.extend(map(self._window, filter(results.is_emitted.item, entered.gone)))
         return actions
 
     def _window(self, slot: int) -> Window:

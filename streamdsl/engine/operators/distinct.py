@@ -37,7 +37,7 @@ class DistinctOperator(KeyedOperator):
         if not len(batch):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
-        out = self._redone() if len(self.rows.changed) else EMPTY
+        out = self._recompute() if len(self.rows.changed) else EMPTY
         self.end_step()
         return out
 
@@ -50,7 +50,7 @@ class DistinctOperator(KeyedOperator):
         parts = values if isinstance(self.key, Make) else batch.payloads()
         number = self.key_numbers.number(parts, groups[0] if groups else None)
         (id,), group = batch.row_ids(), groups[0] if groups else None
-        met = self.pieces.met_by(number, le - 1, re + 1)
+        met = self.pieces.probe_one(number, le - 1, re + 1)
         if met is None:
             return None
         self.rows.add_one((id, le, re, values, number, group))
@@ -80,7 +80,7 @@ class DistinctOperator(KeyedOperator):
             self.pieces.add_one((le, le, re, values, number, group))
         return found
 
-    def _redone(self) -> Batch:
+    def _recompute(self) -> Batch:
         """Recompute the pieces of the stretches that have changed, and return their changes."""
         rows, slots = self.rows.rows, self.rows.changed
         was, re = rows.was.take(slots), rows.re.take(slots)

@@ -113,8 +113,8 @@ class WindowDriver(Operator):
         if not len(touched.slots) and not len(touched.gone):
             return EMPTY
         slots, results = touched.slots, self.results
-        gone = touched.gone[results.is_out[touched.gone]]
-        was_out = results.is_out[slots]
+        gone = touched.gone[results.is_emitted[touched.gone]]
+        was_out = results.is_emitted[slots]
         shown = self._are_shown(slots, was_out)
         if not was_out.any():
             new = slots if shown.all() else slots[shown]
@@ -126,7 +126,7 @@ class WindowDriver(Operator):
         is_new[computed[differs]] = True
         stays = slots[was_out & shown & ~is_new]
         ends = self._windows(stays)[2]
-        moved = stays[results.sent_ends(stays, ends) != ends]
+        moved = stays[results.emitted_ends(stays, ends) != ends]
         gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
         new, payloads = slots[computed[differs]], payloads.take(differs)
         if self._is_at_end and len(moved):  # a point cannot be moved: it is retracted, and another one inserted
@@ -143,7 +143,7 @@ class WindowDriver(Operator):
         groups, le, re = self._windows(slots)
         n_gone, n_old = len(gone), len(gone) + len(moved)
         old = slots[:n_old]
-        re_old = np.concatenate([results.sent_ends(old, re[:n_old]), le[n_old:]])
+        re_old = np.concatenate([results.emitted_ends(old, re[:n_old]), le[n_old:]])
         re_new = np.concatenate([le[:n_gone], re[n_gone:]])
         table = Table.concat([results.payloads(old), payloads])
         versions = np.concatenate([results.retracted(gone), results.versions(slots[n_gone:])])

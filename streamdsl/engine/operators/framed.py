@@ -162,11 +162,11 @@ class FramedWindowOperator(RowFramedOperator):
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
-        self._keeps = False
+        self._has_accumulators = False
         self._computed = _NONE
         self.results = frame.table.results
         self.accumulators_suffice = all(each.tells_rows for each in self.members)
-        self.keeps_all = self.is_kept_ahead = False
+        self.accumulates_all = self.has_unemitted_accumulators = False
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
     @property
@@ -183,7 +183,7 @@ class FramedWindowOperator(RowFramedOperator):
         self.budget.open(len(batch) + self.frame.n_waiting(self.rows))
         self.frame.is_grouped, self.frame.split, self.frame.due = self.is_grouped, NO_SPLIT, self._due()
         if len(batch) or self.frame.opens():
-            self._forget_kept_ahead()
+            self._forget_unemitted()
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
@@ -191,7 +191,7 @@ class FramedWindowOperator(RowFramedOperator):
         touched = self._with_due(touched)
         self.changes.begin(changed, moves)
         out = self._emit(touched)
-        if self._keeps:
+        if self._has_accumulators:
             self._drop_states(touched)
         self.window_store.drop(touched.gone)
         self.frame.end_step()
@@ -202,7 +202,7 @@ class FramedWindowOperator(RowFramedOperator):
         is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
         is_stale[touched.slots[touched.summed]] = True
         is_stale[self._computed] = False
-        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]
+        is_stale[touched.slots] |= ~self.table.results.is_emitted[touched.slots]
         self.table.forget_states(flatnonzero(is_stale))
         self._computed = _NONE
 
@@ -210,7 +210,7 @@ class FramedWindowOperator(RowFramedOperator):
         """Return the windows whose timers are due at the high water."""
         table, (times, slots) = self.table, self.timers.pop_until(self.high_water)
         slots = np.unique(slots[self._times(slots) == times])
-        return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_out[slots])]
+        return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_emitted[slots])]
 
     def _with_due(self, touched: Touched) -> Touched:
         """Add the due windows that have not changed to the touched ones."""
@@ -241,7 +241,7 @@ class FramedWindowOperator(RowFramedOperator):
         if not self.emit_policy.by_end:
             return _NONE
         table, slots = self.table, self.table.all()
-        waits = (table.rows[slots] > 0) & ~table.results.is_out[slots] & (table.re[slots] >= self.input_ctis[0])
+        waits = (table.rows[slots] > 0) & ~table.results.is_emitted[slots] & (table.re[slots] >= self.input_ctis[0])
         return slots[waits]
 
     def held_back(self) -> int:
@@ -315,11 +315,11 @@ class FramedWindowOperator(RowFramedOperator):
         if not self.frame.by_period:
             return np.arange(len(slots)), _NONE
         rows = self.table.rows[slots]
-        are_long = (rows >= least_rows) | self.keeps_all
-        if least_rows and not self.keeps_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
+        are_long = (rows >= least_rows) | self.accumulates_all
+        if least_rows and not self.accumulates_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
             are_long[:] = False
         many = flatnonzero(are_long)
-        self._keeps |= len(many) > 0
+        self._has_accumulators |= len(many) > 0
         return flatnonzero(~are_long), many
 
     def _sums(self, found: Computing) -> AccumulatorColumns:

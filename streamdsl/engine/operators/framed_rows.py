@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.modules import MemberAggregate, OtherValueError
+from streamdsl.engine.buffered.modules import MemberAggregate, NotPlainError
 from streamdsl.engine.data_driven.row_arguments import RowArguments
 from streamdsl.engine.data_driven.timeline import RowChange
 from streamdsl.engine.data_driven.timer_queue import TimerQueue
@@ -33,11 +33,11 @@ class RowFramedOperator(DataDrivenOperator):
     timers: TimerQueue
     members: list[MemberAggregate]
     folds: RowFolds
-    _keeps: bool
+    _has_accumulators: bool
     """Whether any window has ever kept a state or totals."""
-    keeps_all: bool
+    accumulates_all: bool
     """Whether short windows keep accumulators too."""
-    is_kept_ahead: bool
+    has_unemitted_accumulators: bool
     """Whether windows without an emitted result may have accumulators."""
 
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
@@ -49,7 +49,7 @@ class RowFramedOperator(DataDrivenOperator):
         return len(come) == len(rows) and self.frame.takes(come, high_water, self.rows)
 
     def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
-        self._keeps = self.is_kept_ahead = True
+        self._has_accumulators = self.has_unemitted_accumulators = True
         self.frame.is_grouped = self.is_grouped
         touched: dict[int, bool] = {}
         gone: list[int] = []
@@ -63,7 +63,7 @@ class RowFramedOperator(DataDrivenOperator):
         table = self.frame.table
         times = table.re if self.emit_policy.by_end else table.le
         for time, slot in self.timers.pop_each(self.high_water):
-            waits = times.item(slot) == time and not table.results.is_out.item(slot)
+            waits = times.item(slot) == time and not table.results.is_emitted.item(slot)
             if waits and table.rows.item(slot) and slot not in gone:
                 touched[slot] = True
         return TouchedWindows(touched, gone)
@@ -91,7 +91,7 @@ class RowFramedOperator(DataDrivenOperator):
     def _values(self, slot: int) -> Values:
         try:
             return self.folds.values(slot)
-        except OtherValueError:
+        except NotPlainError:
             self.accumulators_suffice = False
             raise
 
@@ -103,14 +103,14 @@ class RowFramedOperator(DataDrivenOperator):
 
     def _in_columns(self, actions: WindowActions) -> Batch:
         self.frame.split = NO_SPLIT
-        self.changes.begin_known()
-        self.keeps_all = True
+        self.changes.begin_applied()
+        self.accumulates_all = True
         out = super()._in_columns(actions)
-        self.keeps_all = False
+        self.accumulates_all = False
         return out
 
-    def _forget_kept_ahead(self) -> None:
+    def _forget_unemitted(self) -> None:
         """Drop the accumulators of windows without an emitted result: batches in columns do not keep them up to date."""
-        if self.is_kept_ahead:
-            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
-            self.is_kept_ahead = False
+        if self.has_unemitted_accumulators:
+            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_emitted))
+            self.has_unemitted_accumulators = False

@@ -58,14 +58,14 @@ class JoinOperator(MatchingOperator):
         mine = self.sides[place]
         if self._program.is_refused or not mine.rows.takes(batch):
             return None
-        numbers = self.numbers_of_few(place, batch)
+        numbers = self.key_numbers_of_rows(place, batch)
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
-        found = self._met_by(place, rows)
+        found = self._probe_rows(place, rows)
         if found is None:
             return None
-        out = self._few(found) if found else EMPTY
+        out = self._change_pairs(found) if found else EMPTY
         if out is None:
             return None
         self.guard.met(len(rows), len(found))
@@ -76,13 +76,13 @@ class JoinOperator(MatchingOperator):
                 mine.end_one(mine.slot_of(id), re_new)
         return out
 
-    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
+    def _probe_rows(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
         """Probe with single rows, and return the pairs that change, retractions first; None if they may be many."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
         come: list[Pair] = []
         for id, (_, _, le, re_old, re_new), values, number, group in rows:
-            met = other.met_by(number, le, re_old if re_old > re_new else re_new)
+            met = other.probe_one(number, le, re_old if re_old > re_new else re_new)
             if met is None:
                 return None
             if met and re_old != le:
@@ -96,7 +96,7 @@ class JoinOperator(MatchingOperator):
                     (come if was == first else gone).append((*pair, first, was, now, group))
         return gone + come
 
-    def _few(self, found: list[Pair]) -> Batch | None:
+    def _change_pairs(self, found: list[Pair]) -> Batch | None:
         """Return what `_batch` returns, for few pairs, some of which may not match; None if the columnar path must run."""
         if len(found) > MOST:
             return None

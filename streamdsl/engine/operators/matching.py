@@ -42,7 +42,7 @@ class MatchingOperator(KeyedOperator):
             if len(batch):
                 side.take(batch, partial(self.numbers_of, key))
 
-    def numbers_of_few(self, place: int, batch: RowBatch) -> Sequence[int] | None:
+    def key_numbers_of_rows(self, place: int, batch: RowBatch) -> Sequence[int] | None:
         """Return the numbers of the keys of a side's rows; None if the columnar path must run."""
         key, groups = self._keys[place], batch.groups
         if key is None:

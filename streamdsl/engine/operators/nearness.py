@@ -86,7 +86,7 @@ class Reach:
         as_near |= best == NOTHING
         return as_near
 
-    def unsettled(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
+    def may_improve(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
         """Say of left rows whether a right row that is as near as the best may still arrive (`Nearness.settles`)."""
         if cti == INFINITY:
             return np.zeros(len(le), dtype=np.bool_)

@@ -148,13 +148,13 @@ class ScanOperator(Operator):
             line = self._line(group)
             if only_new and (not line.le or line.le[-1] < les[first]):
                 behind.append((line, first, last))
-                results += self._gone_on(line, les[first:last], payloads[first:last])
+                results += self._append(line, les[first:last], payloads[first:last])
                 line.re += res[first:last]
             else:
                 rows = list(zip(les[first:last], ends[first:last], res[first:last], payloads[first:last], strict=True))
-                changed += self._redone(line, group, rows)
+                changed += self._recompute(line, group, rows)
                 results += [[]] * (last - first)
-        return Batch.concat([self._of(changed), self._come(batch, behind, results)])
+        return Batch.concat([self._of(changed), self._append_results(batch, behind, results)])
 
     def _line(self, group: int | None) -> Line:
         line = self.lines.get(group)
@@ -163,7 +163,7 @@ class ScanOperator(Operator):
         line.is_idle = False
         return line
 
-    def _gone_on(self, line: Line, les: list[int], payloads: list[Any]) -> list[list[Any]]:
+    def _append(self, line: Line, les: list[int], payloads: list[Any]) -> list[list[Any]]:
         """Append rows to a group, and return their results."""
         module, state, count = self.module, line.tail, len(line.le)
         process, results = module.process, []
@@ -191,7 +191,7 @@ class ScanOperator(Operator):
         self._n_rows += len(les)
         return results
 
-    def _come(self, batch: Batch, behind: Sequence[tuple[Line, int, int]], results: list[list[Any]]) -> Batch:
+    def _append_results(self, batch: Batch, behind: Sequence[tuple[Line, int, int]], results: list[list[Any]]) -> Batch:
         """Return the results of appended rows, with numbers of their own."""
         sizes = np.fromiter(map(len, results), dtype=np.int64, count=len(results))
         stops = np.cumsum(sizes)
@@ -222,7 +222,7 @@ class ScanOperator(Operator):
         ids = VersionedIds(WindowIds(self.label, None, numbers), np.zeros(len(numbers), dtype=np.int64))
         return Batch(ids, le, re_old, re_new, payload_table(payloads), groups)
 
-    def _redone(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
+    def _recompute(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
         """Apply changed rows, which are in order; return the changes of the group's results."""
         start = bisect_left(line.le, rows[0][0])
         shown, count, again = line.re[start:], len(line.le), None
@@ -252,7 +252,7 @@ class ScanOperator(Operator):
                 again = first if again is None else min(first, again)
             line.re[first : first + len(ends)] = ends
         if again is not None:
-            changed += self._again(line, group, again, shown, start, count)
+            changed += self._rerun(line, group, again, shown, start, count)
         for place in sorted(touched) if again is None else range(start, again):
             was, re = shown[place - start], line.re[place]
             if was != re:
@@ -260,7 +260,7 @@ class ScanOperator(Operator):
                 changed += [Changed(number, line.le[place], was, re, result, group) for number, result in known]
         return changed
 
-    def _again(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
+    def _rerun(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
         """Run the module over a group's rows from a place on, and return the changes of their results.
 
         `shown` is where the results of the rows from `start` on end, of which there were so many.

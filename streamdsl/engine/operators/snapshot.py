@@ -119,7 +119,7 @@ class SnapshotOperator(DataDrivenOperator):
         One that is closed and hidden ends after the end of a bounded run.
         """
         boundaries = self.window_store.boundaries
-        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
+        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_emitted[slot]
         return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
 
     def _n_events(self, cti: int) -> int:

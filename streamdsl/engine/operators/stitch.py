@@ -58,11 +58,11 @@ class StitchOperator(KeyedOperator):
         if not len(batch):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
-        out = self._redone() if len(self.rows.changed) else EMPTY
+        out = self._recompute() if len(self.rows.changed) else EMPTY
         self.end_step()
         return out
 
-    def _redone(self) -> Batch:
+    def _recompute(self) -> Batch:
         """Return the changes of the chains whose values have changed."""
         rows, changed = self.rows.rows, self.rows.changed
         numbers = distinct_rows(rows.numbers.take(changed))

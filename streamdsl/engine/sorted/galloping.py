@@ -48,13 +48,13 @@ class GallopingSearch:
 
     def _through(self, run: SortedRun, ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:
         width = 1
-        while len((ranges := self._that_go_on(run, ranges)).rows):
-            near, ranges = self._parted(ranges, width)
+        while len((ranges := self._continuing(run, ranges)).rows):
+            near, ranges = self._split(ranges, width)
             for at, places in near.expanded():
                 yield self._looked(run, at, places)
             width *= 2
 
-    def _that_go_on(self, run: SortedRun, ranges: Ranges) -> Ranges:
+    def _continuing(self, run: SortedRun, ranges: Ranges) -> Ranges:
         """Return the ranges whose next row is not beyond the limit."""
         if not len(ranges.rows):
             return ranges
@@ -65,7 +65,7 @@ class GallopingSearch:
             on = flatnonzero(run.first[ranges.first + ranges.size - 1] >= limits)
         return ranges if len(on) == len(limits) else ranges.take(on)
 
-    def _parted(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
+    def _split(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
         """Split ranges: the next rows of each, as many as `width`, and the rest."""
         rows, first, size = ranges
         near = np.minimum(size, width)

@@ -119,7 +119,7 @@ class SortedSide:
         was, re = (self.rows.found_until(le, each) for each in (was, ends))
         longer = longer[re[longer] > was[longer]]
         if len(longer):
-            slots[longer] = self._again(slots[longer])
+            slots[longer] = self._reindex(slots[longer])
             self._gone += len(longer)
             self.index.gone(le[longer], was[longer])
         return slots
@@ -134,7 +134,7 @@ class SortedSide:
         there = flatnonzero(self.rows.ends(np.arange(len(self.rows))) > self.rows.le.values)
         return dict(zip(self.rows.ids(there).tolist(), there.tolist(), strict=True))
 
-    def _again(self, slots: Rows) -> Rows:
+    def _reindex(self, slots: Rows) -> Rows:
         """Move rows to new slots, as their magnitude of duration has changed, and return these."""
         ids = self.rows.ids(slots).tolist()
         new = self.rows.again(slots)
@@ -183,7 +183,7 @@ class SortedSide:
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
-    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]] | None:
+    def probe_one(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]] | None:
         """Return the rows with a key that overlap `[lo, hi)`, with their slots, between two steps; None if there may be many."""
         slots = self.index.of_one(number, lo, hi)
         return None if slots is None else self.rows.living(slots, number, lo, hi)
@@ -235,7 +235,7 @@ class SortedSide:
             return
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
         if len(moved):
-            self._again(slots[moved])
+            self._reindex(slots[moved])
         if left.any():
             rows.drop(slots[left])
         gone = np.concatenate([flatnonzero(left & indexed), moved])
