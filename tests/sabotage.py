@@ -347,8 +347,8 @@ SABOTAGES = (
     Sabotage(
         "a change of a row that has come few at a time is published without the one before it",
         "streamdsl/engine/coalesce.py",
-        "(id, version, le, first, re_new), few.values[place]",
-        "(id, version, le, re_old, re_new), few.values[place]",
+        "(id, version, le, first, re_new), batch.values[place]",
+        "(id, version, le, re_old, re_new), batch.values[place]",
         "attach",
     ),
     Sabotage(
@@ -1199,8 +1199,8 @@ SABOTAGES = (
     Sabotage(
         "long windows are looked through again",
         "streamdsl/engine/operators/framed.py",
-        "            are_long[:] = False\n        many",
-        "            pass\n        are_long[:] = are_long & (least_rows == 0)\n        many",
+        "            are_long[:] = False\n        long",
+        "            pass\n        are_long[:] = are_long & (least_rows == 0)\n        long",
         "a_window_that_grows",
     ),
     Sabotage(

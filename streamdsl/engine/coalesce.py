@@ -14,8 +14,8 @@ def coalesced(batches: Iterable[Batch]) -> list[Batch]:
 
 
     >>> from streamdsl.expr.schema import Schema
-    >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
-    >>> [len(batch) for batch in coalesced([few, few])]
+    >>> batch = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+    >>> [len(batch) for batch in coalesced([batch, batch])]
     [2]
     """
     found: list[Batch] = []
@@ -62,7 +62,7 @@ class NetChanges:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, few: RowBatch, cti: int, start: int = 0) -> int:
+    def take(self, batch: RowBatch, cti: int, start: int = 0) -> int:
         """Add the changes from index `start` on, and return the index of the first that cannot be added.
 
         A change cannot be added if the batch is of another kind, or if its id is held for a row that it does not continue; if
@@ -70,17 +70,17 @@ class NetChanges:
         """
         kind, rows = self._kind, self._rows
         if kind is None or not rows:
-            self._kind = few
-        elif (kind.origin is not few.origin or kind.schema is not few.schema) and not _are_alike(kind, few):
+            self._kind = batch
+        elif (kind.origin is not batch.origin or kind.schema is not batch.schema) and not _are_alike(kind, batch):
             return start
-        for place in range(start, len(few.changes)):
-            change = few.changes[place]
+        for place in range(start, len(batch.changes)):
+            change = batch.changes[place]
             id, version, le, re_old, re_new = change
             if re_old < cti and re_new < cti:
                 continue
             before = rows.get((id, version))
             if before is None:
-                rows[id, version] = change, few.values[place]
+                rows[id, version] = change, batch.values[place]
                 continue
             _, _, start_before, first, last = before[0]
             if start_before != le or last != re_old or re_old == le:
@@ -88,8 +88,8 @@ class NetChanges:
             if first == re_new:
                 del rows[id, version]
             else:
-                rows[id, version] = (id, version, le, first, re_new), few.values[place]
-        return len(few.changes)
+                rows[id, version] = (id, version, le, first, re_new), batch.values[place]
+        return len(batch.changes)
 
     def forget(self, cti: int) -> None:
         """Drop the changes of rows that end before a CTI."""

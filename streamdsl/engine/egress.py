@@ -142,8 +142,8 @@ class FinalEgress:
         if not every(are_final):
             self._held.take(batch.take(flatnonzero(~are_final)))
             batch = batch.take(flatnonzero(are_final))
-        few, held = self._held.pop_ending(self.final)
-        return self._with_cti(self._together(few, batch if held is None else Batch.concat([batch, held])))
+        single, held = self._held.pop_ending(self.final)
+        return self._with_cti(self._together(single, batch if held is None else Batch.concat([batch, held])))
 
     def _going(self, batch: Batch) -> list[Event[Any]] | Batch:
         """Take a few changes, row by row, and return the rows that are final."""
@@ -153,16 +153,16 @@ class FinalEgress:
                 going.append(row)
             else:
                 self._held.put(row)
-        few, held = self._held.pop_ending(self.final)
+        single, held = self._held.pop_ending(self.final)
         if held is not None:
-            return self._together(going + few, held)
-        return self._inserted(in_order(going + few))
+            return self._together(going + single, held)
+        return self._inserted(in_order(going + single))
 
-    def _together(self, few: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
+    def _together(self, single: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
         """Return final rows, some of them in columns, as they leave."""
-        if len(few) + len(rows) < FEW:
-            return self._inserted(in_order([*few, *rows_of(rows)]))
-        rows = ordered(Batch.concat([rows, _in_columns(few)]) if few else rows)
+        if len(single) + len(rows) < FEW:
+            return self._inserted(in_order([*single, *rows_of(rows)]))
+        rows = ordered(Batch.concat([rows, _in_columns(single)]) if single else rows)
         return rows if self._versions.keeps(recurs(rows.ids)) else rows.with_ids(_names(self._versions, rows))
 
     @property

@@ -218,13 +218,13 @@ class HeldRows:
 
     def pop_ending(self, until: int) -> tuple[list[OutRow], Batch | None]:
         """Remove the rows with RE <= `until`; return the single ones, and those in columns."""
-        few = self.heap.pop_ending(until)
+        single = self.heap.pop_ending(until)
         if not self._runs:
-            return few, None
+            return single, None
         parts = [rows for run in self._runs if (rows := run.pop_ending(until)) is not None]
         if parts:
             self._runs = [run.packed() for run in self._runs if len(run)]
-        return few, Batch.concat(parts) if parts else None
+        return single, Batch.concat(parts) if parts else None
 
     def first_start(self) -> int:
         """Return the least LE, INFINITY if no row is held."""

@@ -219,12 +219,12 @@ class Ingress:
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
         if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
             return None
-        few = (
+        row_batch = (
             None
             if len(ids) > _FEW
             else self._row_batch([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
         )
-        batch = self._in_columns(ids, le, re, payloads) if few is None else few
+        batch = self._in_columns(ids, le, re, payloads) if row_batch is None else row_batch
         if batch is None or not self.table.admit_all(ids, le, re, payloads):
             return None
         self.schema = self.schema or batch.table.schema
@@ -283,9 +283,9 @@ class Ingress:
         for change in changes:
             if change.re_old == change.re_new:
                 change.re_old = change.re_new = change.re_seen
-        few = self._row_batch([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
-        if few is not None:
-            return Piece(few, self.table.cti)
+        row_batch = self._row_batch([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
+        if row_batch is not None:
+            return Piece(row_batch, self.table.cti)
         le = _ticks(change.le for change in changes)
         ids = [change.id for change in changes]
         batch = Batch(

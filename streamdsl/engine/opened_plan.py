@@ -1,4 +1,4 @@
-"""Plans as they are opened: settled on one unit of time, and rewritten for the way to emit."""
+"""Plans as they are opened: in one unit of time, and rewritten for the way to emit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdsl.rewrite import as_chosen
 
 
 class OpenedPlan(NamedTuple):
-    """A plan as it was written and as it runs, how its output is sent, and the engine's own options."""
+    """A plan as written and as it runs, how its output is emitted, and the engine's own options."""
 
     written: Node
     plan: Node

@@ -122,8 +122,8 @@ class Operator(ABC):
     def _change_rows_of_one(self, batches: Sequence[Batch]) -> Batch | None:
         """Process a row batch of one input, if the others have no changes; None, with no effect: the columnar path must run."""
         came = [place for place, batch in enumerate(batches) if size_of(batch)]
-        few = batches[came[0]] if len(came) == 1 else None
-        return self.change_rows_of(came[0], few) if type(few) is RowBatch else None
+        only = batches[came[0]] if len(came) == 1 else None
+        return self.change_rows_of(came[0], only) if type(only) is RowBatch else None
 
     def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
         """Do what `step` does, for a row batch of the only input."""

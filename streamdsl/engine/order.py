@@ -32,7 +32,8 @@ _BY_REPR: Final = (date, datetime, time, timedelta, bytes, UUID)
 
 
 def ordered(batch: Batch) -> Batch:
-    """Return changes in the order in which they go out: retractions first, then insertions, each by (LE, RE, payload).
+    """Return changes in output order: retractions first, then insertions, each by (LE, RE, payload).
+
 
     >>> from streamdsl.engine.batch import Changes
     >>> changes = Changes()

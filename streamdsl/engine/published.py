@@ -118,12 +118,12 @@ class Published:
         if self._n_columns >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
             self._keep_columns()
 
-    def _take_row_batch(self, few: RowBatch) -> None:
+    def _take_row_batch(self, batch: RowBatch) -> None:
         """Add a row batch to the net changes; if it is of another kind, those so far become columns first."""
-        taken = self._net.take(few, self.cti)
-        while taken < len(few.changes):
+        taken = self._net.take(batch, self.cti)
+        while taken < len(batch.changes):
             self._flush_net_changes()
-            taken = self._net.take(few, self.cti, taken)
+            taken = self._net.take(batch, self.cti, taken)
 
     def _flush_net_changes(self) -> None:
         """Append the net changes of row batches to the batches in columns."""

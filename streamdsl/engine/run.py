@@ -1,4 +1,4 @@
-"""Runs: a speculative session over bounded inputs, from beginning to end."""
+"""Bounded runs: a speculative session from the first input to the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions as queries start them: anew, or from where another one was saved."""
+"""Opening and restoring of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates and operators that see the lifetimes of a window's members (paper 001, IV.A.1)."""
+"""Aggregates and operators that read the lifetimes of a window's members (paper 001, IV.A.1)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROOM: Final = 2**62
 
 
 class TimedAggregate(MemberAggregate):
-    """A time-sensitive module: it is given the members' lifetimes, clipped to the window as the query says."""
+    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
         super().__init__(number, agg, argument, where)
@@ -55,14 +55,14 @@ class TimedAggregate(MemberAggregate):
         return self._of_each_window(*self._seen(requested, self.order), requested)
 
     def _seen(self, requested: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
-        """Return the values of windows, and the lifetimes of the rows that these are of."""
+        """Return the values of windows, and the lifetimes of their rows."""
         values = self.values(requested.rows, requested.members(order))
         return values, requested.rows.le[values.members.places], requested.rows.re[values.members.places]
 
     def _events(
         self, values: Values, le: Ticks, re: Ticks, requested: Windows
     ) -> tuple[list[IntervalEvent[Any]], list[tuple[int, int]]]:
-        """Return events of windows as the module sees them, and from where to where each window's are."""
+        """Return the events of windows as the module gets them, and the range of each window."""
         at, lo, hi = values.members.ranges
         windows, among = spread(lo, hi)
         at = at[among]
@@ -88,11 +88,11 @@ class TimedAggregate(MemberAggregate):
         return column_of(found)
 
     def _result(self, found: Any, window: Lifetime) -> Any:
-        """Return what a module has given for a window as its result."""
+        """Return a module's value for a window as the result."""
         return as_result(found)
 
     def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: Windows) -> tuple[Ticks, Ticks]:
-        """Return lifetimes in windows as the module sees them."""
+        """Return lifetimes in windows as the module gets them."""
         window_le, window_re = requested.periods()
         if self._clip.left:
             le = np.maximum(le, window_le[windows])
@@ -113,7 +113,7 @@ class StampedResults(TimedAggregate):
 
 
 class TimedStates(TimedAggregate, StateAggregate):
-    """A time-sensitive module that keeps states: a member that looks otherwise leaves as it looked, and comes as it looks now."""
+    """A time-sensitive module with states: a member that reads differently leaves as it was, and enters as it is."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
         super().__init__(number, agg, argument, where, clip)
@@ -144,7 +144,7 @@ class TimedStates(TimedAggregate, StateAggregate):
 
 
 class StampedStates(StampedResults, TimedStates):
-    """A time-sensitive operator that keeps states."""
+    """A time-sensitive operator with states."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
         TimedStates.__init__(self, number, agg, argument, where, clip)
@@ -168,7 +168,7 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
 
 
 def weighted(values: Values, le: Ticks, re: Ticks, window_le: Ticks, window_re: Ticks) -> Column | None:
-    """Return the time-weighted averages of windows; None where these values are not for columns."""
+    """Return the time-weighted averages of windows; None if the values cannot be processed in columns."""
     (column, members), lengths = values, window_re - window_le
     if column.dtype.kind not in "if" or not members.sizes.all() or window_re.max() == INFINITY:
         return None

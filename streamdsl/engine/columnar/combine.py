@@ -1,4 +1,4 @@
-"""Combining: what the rows of a slice add to windows, summed per group and window before anything is looked up."""
+"""Combining: the terms of a slice's rows are summed up by group and window, before any window is looked up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Combined(NamedTuple):
 
 
 def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
-    """Return what rows add to the windows that each covers, none without end, nor none at all; there must be room for these."""
+    """Return what rows add to windows, which are charged to the budget. Each row covers at least one, and none without end."""
     block = _Block.of(parts)
     if block.is_dense and all(map(_is_plain, parts)):
         return _dense(parts, block)
@@ -51,7 +51,7 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
 
 
 class _Block(NamedTuple):
-    """The windows and groups from the least to the largest ones of some rows."""
+    """The rectangle of windows and groups from the least to the largest of some rows."""
 
     rows: int
     first: int
@@ -61,18 +61,18 @@ class _Block(NamedTuple):
 
     @staticmethod
     def of(parts: Sequence[Pending]) -> _Block:
-        """Return the block that rows lie in; one more window than they are in ends it."""
+        """Return the block of some rows, with one more window at its end."""
         first = min(part.first for part in parts)
         n = max(part.stop for part in parts) - first + 1
         return _Block(sum(len(part.lo) for part in parts), first, n, *span_of([part.groups for part in parts]))
 
     def of_codes(self, n: int) -> _Block:
-        """Return the block of groups that are so many codes."""
+        """Return the block for groups given as codes."""
         return self._replace(lowest=0, width=n)
 
     @property
     def is_dense(self) -> bool:
-        """Whether there are not many more places in it than rows."""
+        """Whether it has not many more places than there are rows."""
         return (self.n + 1) * self.width <= 2 * self.rows + 1024
 
     @property
@@ -82,12 +82,12 @@ class _Block(NamedTuple):
 
     @property
     def is_packable(self) -> bool:
-        """Whether a window and a group fit into an integer, side by side."""
+        """Whether a window and a group fit into one integer."""
         return self.n.bit_length() + self.bits < _BITS
 
 
 def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -> Combined:
-    """Add rows up in a place for each window and group; in each window groups come in some order (None: as they are)."""
+    """Sum up rows in an array with a place for each window and group."""
     totals = AccumulatorColumns((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
@@ -107,9 +107,9 @@ def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -
 
 
 def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
-    """Add up rows of groups that lie far apart, by their codes: in a place for each, or for each pair that there is.
+    """Sum up rows of sparse groups, by their codes: in an array if that is dense, else by distinct pairs.
 
-    None where windows overlap and places would be too many.
+    None if windows overlap and an array would be too large.
     """
     codes, groups = integer_codes(np.concatenate([part.groups for part in parts]))
     coded = block.of_codes(len(groups))
@@ -138,7 +138,7 @@ def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
 
 
 def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
-    """Count the rows of each window and group by sorting: each is one integer, the group in the lower bits."""
+    """Count the rows of each window and group by sorting integers that hold both."""
     flat, at = np.empty(block.rows, dtype=np.int64), 0
     for part in parts:
         places = flat[at : at + len(part.lo)]
@@ -155,12 +155,12 @@ def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
 
 
 def _is_plain(part: Pending) -> bool:
-    """Say whether rows only add numbers, so that a window with rows in it has a number of rows."""
+    """Say whether rows only add numbers, so that a window with rows has a positive number of rows."""
     return part.signs is None and not part.terms.non_numeric
 
 
 def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, budget: WindowBudget) -> Combined:
-    """Sum up the deltas of each group, between two of which all windows are alike; windows come in order, and groups in each."""
+    """Sum up the deltas of each group: all windows between two of them are equal. The order is by window, then group."""
     codes, known = ordered_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
     starting, ending = pairs.index[: len(lo)], pairs.index[len(lo) :]

@@ -1,4 +1,4 @@
-"""Exact sums: the digits of totals put together, rounded once."""
+"""Exact sums: the digits of totals are combined, and rounded once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of sums of floats: each gives exactly what numpy's columns give."""
+"""Kernels for sums of floats: compiled loops that give exactly what numpy gives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def add_digits(
     downs: NDArray[np.float64],
     ups: NDArray[np.float64],
 ) -> None:
-    """Cut each float into digits, highest first, and add them to the totals at its index; `downs` and `ups` scale the digits.
+    """Split each float into digits, highest first, and add them to the columns at its index; `downs` and `ups` scale the digits.
+
 
     >>> columns = [np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)]
     >>> add_digits(np.array([3.75]), np.array([0]), columns, np.array([1.0, 2.0**32]), np.array([1.0, 2.0**-32]))
@@ -44,7 +45,8 @@ def sum_digits(
     error: NDArray[np.float64],
     doubt: NDArray[np.float64],
 ) -> None:
-    """Add up the scaled digits at each position, what rounding lost (Knuth's sum of two), and how much of that was lost.
+    """Add up the scaled digits at each position, with the rounding errors (Knuth's two-sum), and a bound of what these lost.
+
 
     >>> total, error, doubt = np.empty(1), np.empty(1), np.empty(1)
     >>> sum_digits([np.array([2**40]), np.array([1])], np.array([2.0**32, 2.0**-32]), total, error, doubt)

@@ -23,15 +23,15 @@ class Ranges(NamedTuple):
 
 
 class PointRanges(NamedTuple):
-    """For each row, which enters, the first of the windows that it is in."""
+    """For each inserted row the first of the windows that it is in."""
 
     lo: Ticks
     each: int
-    """How many windows every row is in."""
+    """The number of windows that each row is in."""
     first: int
-    """The least of all windows."""
+    """The least window number."""
     stop: int
-    """What comes after the last of all windows."""
+    """The number after the last window."""
 
 
 ENDLESS = INFINITY
@@ -69,7 +69,7 @@ class GridNumbers:
         return self.grid.offset + numbers * self.grid.hop
 
     def ranges(self, batch: Batch) -> Ranges:
-        """Return the windows that each changed row enters or leaves; those that can never show are left out."""
+        """Return the windows that each changed row enters or leaves, without those that can never show."""
         if len(batch) == 1 and self.stop == ENDLESS and batch.le[0] >= self._lowest:
             return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
         first = self._shown(self.first_ending_after(batch.le))
@@ -81,7 +81,7 @@ class GridNumbers:
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
 
     def of_points(self, batch: Batch) -> PointRanges | None:
-        """Return the windows of rows that are points and come, if each is in as many, all of which can show; else None."""
+        """Return the windows of inserted points, if each is in the same number of them, and all can show; else None."""
         grid = self.grid
         if self.stop != ENDLESS or grid.size % grid.hop or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
             return None
@@ -90,7 +90,8 @@ class GridNumbers:
         return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.high_water) + each)
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
-        """Return the windows that a single row enters (or leaves, if it ends earlier now); None where that is not so simple.
+        """Return the windows that a single row enters (or leaves, if it ends earlier now); None if more is to be checked.
+
 
         >>> GridNumbers(Hopping(10, 5), EmitPolicy()).entered(6, 6, 12)
         range(0, 3)
@@ -109,7 +110,7 @@ class GridNumbers:
         return range(old, new) if old <= new else range(new, old)
 
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
-        """Return the windows of a single row: a number at a time costs less than columns of one."""
+        """Return the windows of a single row, without columns."""
         first = self.grid.first_ending_after(le)
         new, old = self._end(first, le, re_new), self._end(first, le, re_old)
         signs = None if re_old == le else np.array([-1 if new < old else 1])

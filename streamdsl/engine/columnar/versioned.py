@@ -41,7 +41,7 @@ class VersionedResults(Results):
             self._versions = longer(self._versions, size)
 
     def enter(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
-        """Let slots be those of new windows."""
+        """Assign slots to new windows, with the versions of their predecessors."""
         if self._versions is None:
             return
         self._versions[slots] = 0
@@ -50,7 +50,7 @@ class VersionedResults(Results):
                 self._versions[slot] = self._gone.pop(tuple(window), 0)
 
     def enter_one(self, slot: int, place: int, group: int) -> None:
-        """Do as `enter`, for a single slot."""
+        """Do what `enter` does, for a single slot."""
         if self._versions is not None:
             self._versions[slot] = self._gone.pop((place, group), 0) if self._gone else 0
 
@@ -74,7 +74,7 @@ class VersionedResults(Results):
 
     @property
     def groups_of_gone(self) -> Rows:
-        """Their groups, each once."""
+        """Their distinct groups."""
         return np.unique(np.array([group for _, group in self._gone], dtype=np.intp))
 
     @property
@@ -87,7 +87,7 @@ class VersionedResults(Results):
         return np.zeros(len(slots), dtype=np.int64) if self._versions is None else self._versions[slots].astype(np.int64)
 
     def retracted(self, slots: Rows) -> Ticks:
-        """Return the versions of results that go; the next ones will follow them."""
+        """Return the versions of results that are retracted. Their next results get the next versions."""
         versions = self.versions(slots)
         if len(slots):
             self._counted()[slots] += 1
@@ -117,12 +117,12 @@ class VersionedResults(Results):
     # Ends that move are kept by `EndingResults`; here each window ends where it did when its result was sent.
 
     def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
-        """Return the ends that results have been sent with, of windows that end at `re` now."""
+        """Return the ends with which results were emitted, of windows that end at `re` now."""
         return re
 
     def put_ends(self, slots: Rows, re: Ticks) -> None:
         """Record the ends of windows with emitted results."""
 
     def swap_end(self, slot: int, re: int) -> int:
-        """Note the end that a single window has now, and return the one that has been sent."""
+        """Record the end that a single window has now, and return the one that was emitted."""
         return re

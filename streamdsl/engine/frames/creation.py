@@ -1,4 +1,4 @@
-"""Which windows a sequence creates, and when, of the rows of many partitions at once (paper 003, definitions 8 to 10)."""
+"""Which windows a sequence creates, and when, for the rows of many partitions at once (paper 003, definitions 8 to 10)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from streamdsl.windows import Sequenced
 from streamdsl.windows.sequence import endless
 
 _FAR: Final = 1 << 58
-"""Beyond such times, and numbers of windows, sums and products need not fit into 64 bits."""
+"""Times and window numbers beyond this may overflow 64 bits in sums and products."""
 _NEVER: Final = 1 << 60
-"""The rate of a sequence of one window: the next one would come beyond all times."""
+"""The rate of a sequence of one window: a next one would be beyond all times."""
 
 
 class CreatedWindows(NamedTuple):
-    """Windows with rows, by partition and start: of which partition each is, its period, its first row, how many there are."""
+    """Windows with rows, by partition and start, as columns: partition, period, position of the first row, number of rows."""
 
     of: Rows
     le: Ticks
@@ -39,13 +39,13 @@ class CreatedWindows(NamedTuple):
     first: Ticks
     sizes: Ticks
     ends: Ticks
-    """For each partition when the window ends that goes on: another one, which may be empty, is then the last one."""
+    """For each partition the end of the window that goes on. Then another one, which may be empty, is the last."""
     coming: Ticks
-    """For each partition when the next window with rows begins, INFINITY if none does before a row comes."""
+    """For each partition the start of the next window with rows, INFINITY if there is none until a row arrives."""
 
 
 class WindowCreation(ABC):
-    """How the windows of one sequence are found."""
+    """How the windows of one sequence are computed."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
         self.spec = spec
@@ -53,28 +53,28 @@ class WindowCreation(ABC):
 
     @abstractmethod
     def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
-        """Return the windows of partitions that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
+        """Return the windows that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
 
         `goes_on` says in which partitions there is a window just before.
         """
 
     @abstractmethod
     def first_needed(self, rows: Positions, time: int) -> Ticks:
-        """Return for each partition a position such that no window created after `time` holds a row before it.
+        """Return for each partition a position such that no window created after `time` has a row before it.
 
         INFINITY says that no window is created any more.
         """
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:
-        """Return when the first window begins that a row is in, which comes last: INFINITY if no other is created by then.
+        """Return the start of the first window with a row, which is the last one; INFINITY if no other is created by then.
 
-        None says that one may be created with the row, or that nothing tells.
+        None says that one may be created with the row, or that this is not known.
         """
         return None
 
 
 class ByInstant(WindowCreation):
-    """Windows that are found one after the other: of each instant the sequence is asked which window is the last one."""
+    """Windows computed one after the other: at each instant, which window of the sequence is the last one."""
 
     def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         found: list[tuple[int, int, int, int, int]] = []
@@ -120,7 +120,7 @@ class ByInstant(WindowCreation):
         return range(0) if rank is None else self.spec.sequence.positions(rank, seen)
 
     def _next(self, line: _Line, time: int, seen: Seen, held: bool, limit: int) -> int:
-        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
+        """Return the next instant at which there may be another window; INFINITY if none of those has a row."""
         coming = int(line.batch_at(seen.last + 1)[0]) if seen.last < line.last else INFINITY
         if not held and self.spec.sequence.is_over((time, LAST), seen):
             return coming
@@ -192,7 +192,7 @@ class _By(Seen):
 
 
 class InColumns(WindowCreation):
-    """Windows of all partitions at once, where numbers fit into 64 bits with room for sums; else instant by instant."""
+    """Windows of all partitions at once, if numbers and their sums fit into 64 bits; else instant by instant."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
         super().__init__(spec, budget)
@@ -221,22 +221,22 @@ class InColumns(WindowCreation):
 
     @abstractmethod
     def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
-        """Return what `windows_from` does; `is_last` says that all input has come, and that windows may begin at any time."""
+        """Do what `windows_from` does. `is_last` says that all input has arrived, and windows may begin at any time."""
 
     @abstractmethod
     def needed(self, rows: Positions, time: int) -> Ticks:
-        """Return a position such that no window created after `time` holds a row before it, of those seen by then."""
+        """Return a position such that no window created after `time` has a row before it, of those that have started by then."""
 
 
 class _EndlessError(Exception):
-    """Windows of a partition hold rows for ever."""
+    """Windows of a partition hold rows without end."""
 
     def __init__(self, of: int) -> None:
         self.of = of
 
 
 def _refuse(of: Rows) -> None:
-    """Refuse windows that hold rows for ever; `of` says in which partitions there are such."""
+    """Raise if windows hold rows without end; `of` says in which partitions."""
     if len(of):
         raise _EndlessError(int(of[-1]))
 
@@ -256,7 +256,7 @@ class ByTime(InColumns):
         return super().is_near(rows) and all((reach // slope + 2) * self._rate < _NEVER for slope in self._slopes)
 
     def _shifts(self, rows: Positions) -> Ticks:
-        """Return how much later the bounds of each partition are than those that are given."""
+        """Return how much later the bounds of each partition are than the given ones."""
         return np.where(self._is_relative & (rows.origin < INFINITY), rows.origin, 0)
 
     def _begins(self, shifts: Ticks, j: Ticks) -> Ticks:
@@ -314,7 +314,7 @@ class ByTime(InColumns):
 
 
 class LastRows(InColumns):
-    """The last n rows, at the start and again and again."""
+    """The last n rows, periodically from the start on."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: LastN) -> None:
         super().__init__(spec, budget)
@@ -349,7 +349,7 @@ class LastRows(InColumns):
 
 
 class Trailing(InColumns):
-    """What came in the last x, always: there is another window when a row comes, and when one is too old."""
+    """The rows of the last x: there is another window when a row arrives, and when one is too old."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: Sliding) -> None:
         super().__init__(spec, budget)
@@ -375,7 +375,7 @@ class Trailing(InColumns):
 
 
 class ByCount(InColumns):
-    """Bounds that are positions, linear in j: there is another window each time that so many rows more have come."""
+    """Bounds that are positions, linear in j: there is another window after every so many rows."""
 
     def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: Linear) -> None:
         super().__init__(spec, budget)
@@ -421,7 +421,7 @@ class ByCount(InColumns):
 
 
 def creation_of(spec: Sequenced, budget: WindowBudget) -> WindowCreation:
-    """Return how the windows of a sequence are found: in columns where its bounds are whole numbers that rise evenly."""
+    """Return how the windows of a sequence are computed: in columns if its bounds are integers that rise evenly."""
     sequence = spec.sequence
     if isinstance(sequence, Linear) and _are_near(*sequence.start, *sequence.end, sequence.rate):
         if sequence.domain == "time":

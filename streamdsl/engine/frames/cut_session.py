@@ -1,4 +1,4 @@
-"""Sessions that are cut: each is a grid of its own, which begins with it and ends with it."""
+"""Sessions that are cut: each is a grid of its own, from its start to its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streamdsl.windows import Output, Session
 Bits: TypeAlias = NDArray[np.uint64]
 
 _LONGEST: Final = 2**63 - 1
-"""No time is further from another one that a session may be cut at."""
+"""The largest distance of two times at which a session may be cut."""
 
 
 def _as_bits(times: Ticks) -> Bits:
@@ -53,7 +53,7 @@ def _windows(starts: Ticks, ends: Ticks, numbers: Ticks, longest: int) -> tuple[
 
 
 class SessionGrids:
-    """The sessions around some stretches, which are in order; each session is a grid of windows of its own."""
+    """The sessions around some stretches, which are in order; each session is a grid of windows."""
 
     def __init__(self, table: WindowTable, around: Stretches, longest: int) -> None:
         self._table = table
@@ -63,7 +63,7 @@ class SessionGrids:
         self._longest = longest
 
     def at(self, codes: Rows, times: Ticks) -> tuple[Rows, Ticks]:
-        """Return the session that each time is in, -1 if it is in none, and the number of its window there."""
+        """Return the session that each time is in, -1 if there is none, and the number of its window there."""
         if not len(self.codes):
             return np.full(len(codes), -1, dtype=np.intp), np.zeros(len(codes), dtype=np.int64)
         at = np.searchsorted(self._portion.numbers, self._table.any_places(codes, times), side="right") - 1
@@ -77,7 +77,7 @@ class SessionGrids:
         return _windows(self._starts[sessions], self._ends[sessions], numbers, self._longest)
 
     def whole_windows(self, around: Stretches) -> tuple[Ticks, Ticks]:
-        """Return where stretches begin and end that have all of each window which they overlap."""
+        """Widen stretches to whole windows."""
         lo, hi = around.lo, around.hi
         if not len(self.codes):
             return lo, hi
@@ -87,16 +87,16 @@ class SessionGrids:
 
 
 class _UncutSessions(SessionFrame):
-    """The sessions, of which those that go on have lost the rows that only closed windows had."""
+    """The sessions before they are cut. One that goes on may have lost rows that only closed windows had."""
 
     def __init__(self, windows: Session, codes: GroupCodes) -> None:
         super().__init__(Policy(Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
         self.table.codes = codes
         self._forgotten: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how far rows reach that are forgotten."""
+        """For each partition how far its dropped rows reach."""
 
     def note_forgotten(self, codes: Rows, re: Ticks) -> None:
-        """Remember that rows are forgotten."""
+        """Record how far rows reach that are dropped."""
         if len(self._forgotten) < len(self.table.codes):
             more = np.full(2 * len(self.table.codes) - len(self._forgotten), MIN_TIME)
             self._forgotten = np.concatenate([self._forgotten, more])
@@ -116,7 +116,7 @@ class _UncutSessions(SessionFrame):
 
 
 class CutSessionFrame(DisjointFrame):
-    """Sessions that are cut into windows. A window is in the table once it has begun: a row without end is in endlessly many."""
+    """Sessions that are cut into windows. A window is in the table once it has begun: an unending row is in infinitely many."""
 
     def __init__(self, policy: Policy, windows: Session, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
@@ -220,7 +220,7 @@ class CutSessionFrame(DisjointFrame):
         return True
 
     def _next_start(self) -> int:
-        """Return when the next window of a session begins that is known of already."""
+        """Return the start of the next window of a session that exists."""
         whole = self.whole.table
         slots = whole.all()
         slots = slots[whole.re[slots] > self._begun]
@@ -248,7 +248,7 @@ class CutSessionFrame(DisjointFrame):
         return step
 
     def _entered(self, code: int, le: int, re: int, step: RowStep) -> int:
-        """Count a row in a window, which is made if there is none, and return its slot."""
+        """Count a row in a window, which is created if it does not exist, and return its slot."""
         table, number = self.table, self.table.place(code, le)
         numbers, slots = table.index.around(number, number + 1)
         if numbers[-1:] == [number]:
@@ -266,7 +266,7 @@ class CutSessionFrame(DisjointFrame):
     # Time
 
     def _first_open(self, cti: int, rows: Arrangement) -> tuple[Rows, Ticks, Ticks]:
-        """Return the windows of sessions that have begun before a CTI and are not closed, whether rows are in them or not."""
+        """Return the windows of sessions that have begun before a CTI and are not closed, with or without rows."""
         whole, settled = self.whole.table, self.closed_until(cti, rows)
         slots = whole.all()
         times = settled[whole.code[slots]]
@@ -276,7 +276,7 @@ class CutSessionFrame(DisjointFrame):
         return whole.code[slots], *_windows(starts, ends, _numbers(starts, times, self._longest), self._longest)
 
     def _first_starts(self, cti: int, rows: Arrangement) -> Ticks:
-        """Return for each partition the start of the first window that is open at a CTI, that CTI if none has begun."""
+        """Return for each partition the start of its first open window at a CTI, the CTI if none has begun."""
         first = np.full(max(1, len(self.table.codes)), cti)
         codes, le, _ = self._first_open(cti, rows)
         first[codes] = np.minimum(first[codes], le)

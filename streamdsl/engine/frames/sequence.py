@@ -1,4 +1,4 @@
-"""Windows of a sequence: rows of a partition stand by position, and a window is there while it is the last one (paper 003)."""
+"""Windows of a sequence: rows of a partition are counted by position, a window exists while it is the last one (paper 003)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from streamdsl.windows import Sequenced
 
 _TIMES: Final = ("_origin", "_coming", "_last", "_starts", "_since")
 _COUNTS: Final = ("_dropped", "_stops")
-"""What is known of partitions: times, and numbers of rows."""
+"""What is kept of partitions: times, and numbers of rows."""
 
 
 class _Step(NamedTuple):
-    """What is found in a step: the rows of partitions, the windows that are created in them, and those that go on from before."""
+    """The rows of the partitions in a step, the windows that are created, and those that go on from before."""
 
     positions: Positions
     made: CreatedWindows
@@ -57,26 +57,26 @@ class SequenceFrame(DisjointFrame):
         self._creation = creation_of(windows, budget)
         self._until = emit_policy.until
         self._dropped: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how many of its first rows have been forgotten."""
+        """For each partition the number of its first rows that have been dropped."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition the LE of its first row, while that has been forgotten."""
+        """For each partition the LE of its first row, if that has been dropped."""
         self._stops: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how many rows it has had."""
+        """For each partition the number of rows so far."""
         self._coming: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition when the next window may begin, INFINITY if none does before a row comes."""
+        """For each partition when the next window may begin, INFINITY if none does until a row arrives."""
         self._last: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the LE of its last row, INFINITY if there is none."""
         self._starts: Ticks = np.empty(0, dtype=np.int64)
         """For each partition when its query starts."""
         self._since: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition the instant from which on windows are found again in this step, INFINITY if none are."""
+        """For each partition the instant from which on windows are computed again in this step, INFINITY if none are."""
         self._first: Ticks = np.empty(0, dtype=np.int64)
-        """The position of the first row of each window that is found."""
+        """The position of the first row of each computed window."""
         self._differ: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """Which of these may have other rows than before."""
         self._step: _Step | None = None
         self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        """For each partition whether only the rows of windows are left that wait, as no other one will begin."""
+        """For each partition whether no more windows begin, so that only the rows of hidden windows are needed."""
         self._label = budget.label
 
     # Which windows change
@@ -123,20 +123,20 @@ class SequenceFrame(DisjointFrame):
         return self.table.stretches(around.codes, around.lo, around.hi)
 
     def _counted(self, changed: Changed) -> Rows:
-        """Return which changed rows come or go, of those that count."""
+        """Return the changed rows that are inserted or retracted, of those that count."""
         counts = ~changed.stay
         if self._spec.start is not None:
             counts &= changed.le >= self._spec.start
         return flatnonzero(counts)
 
     def _going_on(self, around: Stretches) -> Rows:
-        """Return the windows that go on from before all changes: they have the rows that they had."""
+        """Return the windows that go on from before all changes, with the same rows."""
         table, portion = self.table, self.table.portion(around)
         slots = portion.slots[flatnonzero(around.holds(portion.numbers))]
         return slots[table.le[slots] < self._since[table.code[slots]]]
 
     def _remade(self, codes: Rows, rows: Arrangement, going_on: Rows) -> _Step:
-        """Find the windows that are created in some partitions from an instant on."""
+        """Compute the windows that are created in some partitions from an instant on."""
         positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         goes_on = np.zeros(len(codes), dtype=np.bool_)
         goes_on[np.searchsorted(codes, self.table.code[going_on])] = True
@@ -201,7 +201,7 @@ class SequenceFrame(DisjointFrame):
         return all(self._wait(code, le) is not None for code, le, _ in rows)
 
     def _wait(self, code: int, le: int) -> int | None:
-        """Return when the first window begins that a row is in, None if that is now, or if the row is not the last one."""
+        """Return the start of the first window with a row; None if that is now, or if the row is not the last one."""
         if code >= len(self._last) or le <= self._last.item(code):
             return None
         begins = self._creation.begins_with(le, self._stops.item(code), self._starts.item(code))
@@ -240,7 +240,7 @@ class SequenceFrame(DisjointFrame):
         return cti
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        """Rows are needed by windows that begin from the CTI on, and by those whose results wait to be shown."""
+        """Say which rows are needed, by windows that begin from the CTI on, or by hidden ones."""
         self._grow()
         table, slots = self.table, self.table.all()
         positions = self._by_position(np.arange(len(table.codes)), rows, flatnonzero(rows.rows.alive))

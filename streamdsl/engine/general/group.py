@@ -23,7 +23,7 @@ from streamdsl.udm.invoke import guarded
 from streamdsl.windows import Output
 
 _MOST_CHANGES = 64
-"""How many changes of members may wait beside twice their number: it is cheaper then to build a state anew."""
+"""A state is built again if more changes of members wait than this, and than twice their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class GroupWindows(ABC):
         self.change(row, re_old, re_new)
 
     def cause_of(self, entry: WindowEntry) -> int:
-        """Return the earliest sync time of what has changed a window; of one that has opened, of all that made it."""
+        """Return the earliest sync time of what has changed a window; if it has opened, of all that made it."""
         cause = self.causes[entry.le]
         return min(row.le for row in self.members(entry)) if entry.shown and cause == MIN_TIME else cause
 
@@ -116,7 +116,7 @@ class GroupWindows(ABC):
 
     @abstractmethod
     def output_cti(self, cti: int) -> int:
-        """Return how far this group's results are settled."""
+        """Return how far the output CTI may advance for this group."""
 
     def closed(self, cti: int) -> int:
         """Return the time until which windows are closed: those with W.RE <= it are."""
@@ -128,21 +128,21 @@ class GroupWindows(ABC):
 
     @abstractmethod
     def earliest_start(self, cti: int) -> int:
-        """Return a time before which no window will ever start again."""
+        """Return a time before which no window will start again."""
 
     def new_ordinal(self, le: int) -> int:
-        """Return a number that no row of the window at `le` has whose id may still be known."""
+        """Return a number for a row of the window at `le` that no row with a known id has."""
         used = self.ordinals.setdefault(le, set())
         ordinal = next(n for n in itertools.count() if n not in used)
         used.add(ordinal)
         return ordinal
 
     def free_ordinal(self, le: int, ordinal: int) -> None:
-        """Let a number be used again; its row has been fully retracted."""
+        """Release a number, as its row has been fully retracted."""
         self.ordinals.get(le, set()).discard(ordinal)
 
     def forget_ordinals(self, cti: int, closed: Iterable[WindowEntry]) -> None:
-        """Drop the numbers of windows that will give no row any more. Rows may have been paired across windows, so not before."""
+        """Forget the numbers of closed windows. Rows may have been paired across windows, so numbers are not released earlier."""
         for entry in closed:
             self.ordinals.pop(entry.le, None)
         if len(self.ordinals) > 2 * len(self.windows) + 8:
@@ -152,7 +152,8 @@ class GroupWindows(ABC):
     def decide(self, entry: WindowEntry, promised: int) -> bool:
         """Say whether a dirty window's results are to be computed now; `promised` is the output CTI so far.
 
-        A window that is out and has grown beyond the high water stays out if taking it back would break that CTI.
+        A window that has emitted and then grown beyond the high water keeps its results if their retraction would violate that
+        CTI.
         """
         must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
         is_open = must_stay or self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water)
@@ -198,7 +199,7 @@ class GroupWindows(ABC):
             entry.forget_computed()
 
     def drop(self, entry: WindowEntry) -> None:
-        """Remove a window that is no more."""
+        """Remove a window."""
         self._take_back(entry)
         if not entry.shown:
             self.causes[entry.le] = MIN_TIME
@@ -211,7 +212,7 @@ class GroupWindows(ABC):
             self.causes[entry.le] = min(self.cause, self.causes.get(entry.le, INFINITY))
 
     def settled(self) -> None:
-        """Begin anew: the results that are out are right."""
+        """Clear the dirty windows: the emitted results are right."""
         self.dirty.clear()
         self.gone.clear()
         self.causes.clear()
@@ -241,7 +242,7 @@ class GroupWindows(ABC):
 
 
 class HiddenWindows(GroupWindows):
-    """For kinds that know all their windows: those not open yet are remembered until the high water reaches them."""
+    """Kinds that know all their windows remember those that are not open yet, until the high water reaches them."""
 
     windows_grow: ClassVar[bool] = True
 
@@ -278,7 +279,7 @@ class HiddenWindows(GroupWindows):
         return entry.re if self.setting.emit_policy.by_end else entry.le
 
     def close(self, until: int) -> list[WindowEntry]:
-        """Drop and return the windows with RE <= `until`; those that end beyond the bound of the run never opened."""
+        """Remove and return the windows with RE <= `until`. Those that end after a bounded run never opened."""
         closed = self.windows.forget(until)
         self.hidden.difference_update([entry.le for entry in closed])
         return closed

@@ -35,7 +35,7 @@ from streamdsl.windows import Hopping, Output, Session
 
 
 class Computed(NamedTuple):
-    """The results of one window before they are paired with those that are out."""
+    """The results of one window, before they are paired with the emitted ones."""
 
     group: GroupWindows
     key: int | None
@@ -171,7 +171,7 @@ class GeneralWindowOperator(Operator):
         return changes.batch(self.is_grouped)
 
     def _pair(self, group: GroupWindows, key: int | None, results: list[Computed], changes: Changes) -> None:
-        """Send the difference between the rows that are out and the right ones; each row keeps its id."""
+        """Emit the difference between the emitted rows and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
             check_time_bound(self.node.module.label, group, fresh)
@@ -244,7 +244,7 @@ class GeneralWindowOperator(Operator):
         return self.groups
 
     def slowest_group(self, cti: int) -> int | None:
-        """Return the group that holds the output CTI back, None if there is no group."""
+        """Return the group that holds back the output CTI, None if there is no group."""
         return min(self.groups, key=lambda key: self.groups[key].output_cti(cti), default=None)
 
     def state(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Columns of integers that take four bytes each, as long as those are enough."""
+"""Integer columns that are 32-bit as long as possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _LARGEST: Final = 2**31 - 1
 
 
 class NarrowIntegers:
-    """Integers by slot, read as `int64`; once one is put in that does not fit four bytes, all take eight.
+    """Integers by slot, read as `int64`. All are 32-bit until one is put in that does not fit.
+
 
     >>> column = NarrowIntegers()
     >>> column.grow(2)

@@ -295,16 +295,16 @@ class FramedWindowOperator(RowFramedOperator):
     def _column(self, module: MemberAggregate, found: Computing) -> AnyColumn:
         if not isinstance(module, StateAggregate):
             return module.results(found)
-        few, many = self._by_size(found.slots, module.least_rows)
-        if not len(few):
+        short, long = self._by_size(found.slots, module.least_rows)
+        if not len(short):
             return module.shown(found, self.states.of(module, found, found.slots))
-        self.states.forget(module, found.slots[few])
-        if not len(many):
+        self.states.forget(module, found.slots[short])
+        if not len(long):
             return module.results(found)
         results = object_column([None] * len(found.slots))
-        requested = found.at(many)
-        results[many] = object_column(module.shown(requested, self.states.of(module, requested, requested.slots)).tolist())
-        results[few] = object_column(module.results(found.at(few)).tolist())
+        requested = found.at(long)
+        results[long] = object_column(module.shown(requested, self.states.of(module, requested, requested.slots)).tolist())
+        results[short] = object_column(module.results(found.at(short)).tolist())
         return column_of(results.tolist())
 
     def _by_size(self, slots: Rows, least_rows: int) -> tuple[Rows, Rows]:
@@ -318,9 +318,9 @@ class FramedWindowOperator(RowFramedOperator):
         are_long = (rows >= least_rows) | self.accumulates_all
         if least_rows and not self.accumulates_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
             are_long[:] = False
-        many = flatnonzero(are_long)
-        self._has_accumulators |= len(many) > 0
-        return flatnonzero(~are_long), many
+        long = flatnonzero(are_long)
+        self._has_accumulators |= len(long) > 0
+        return flatnonzero(~are_long), long
 
     def _sums(self, found: Computing) -> AccumulatorColumns:
         """Return the totals of windows."""
@@ -329,14 +329,16 @@ class FramedWindowOperator(RowFramedOperator):
             rows = self.table.rows[found.slots]  # the frame has counted them
             totals.add_sums(ROWS, rows, int(rows.sum()))
             return totals
-        few, many = self._by_size(found.slots, LONG)
-        if len(many):
-            requested = found.at(many)
-            totals.merge(many, self.sums.of(requested, requested.slots, self._terms_at))
-        if len(few):
-            self.table.has_totals[found.slots[few]] = False
-            members = found.at(few).members(Order.ANY)
-            totals.merge(few, AccumulatorColumns.of_spans(members.first, members.last, len(few), self._terms_at(members.places)))
+        short, long = self._by_size(found.slots, LONG)
+        if len(long):
+            requested = found.at(long)
+            totals.merge(long, self.sums.of(requested, requested.slots, self._terms_at))
+        if len(short):
+            self.table.has_totals[found.slots[short]] = False
+            members = found.at(short).members(Order.ANY)
+            totals.merge(
+                short, AccumulatorColumns.of_spans(members.first, members.last, len(short), self._terms_at(members.places))
+            )
         return totals
 
     def _terms_at(self, places: Rows) -> Terms:

@@ -35,12 +35,12 @@ def _column(name: str) -> Any:
 
 
 class StoredRows:
-    """Rows in the order in which they came; a row's place is its slot, until `keep`.
+    """Rows in order of arrival; the index of a row is its slot, until `keep` moves it.
 
-    `re` is a row's end, `was` the end that it had before the changes of this step, LE if it was not there. Rows that are gone for
-    good have both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
+    `re` is the end of a row, `was` its end before the changes of this step (LE: there was no row). Rows that are dropped have
+    both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
 
-    Rows that come one by one wait (`_late`) till they are many, or till somebody reads the columns: they are then put into these.
+    Single rows wait as tuples (`_late`) until they are many, or until a column is read: then they are put into the columns.
     """
 
     le: GrowingColumn = _column("_le")
@@ -104,10 +104,10 @@ class StoredRows:
                 self._groups.append(batch.keys)
         return np.arange(first, len(self.le))
 
-    def takes(self, few: RowBatch) -> bool:
+    def takes(self, batch: RowBatch) -> bool:
         """Say whether rows can be added one by one: there are others of the same kind."""
         schema = self.schema
-        return (schema is few.schema or schema == few.schema) and (self._groups is None) is (few.groups is None)
+        return (schema is batch.schema or schema == batch.schema) and (self._groups is None) is (batch.groups is None)
 
     @property
     def schema(self) -> Schema | None:
