@@ -306,7 +306,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "codes of last moments beyond the span are as far from the first ones as all others",
-        "streamdsl/engine/sorted/layout.py",
+        "streamdsl/engine/sorted/sort_keys.py",
         "return duration - 1 if inside and (re",
         "return duration - 1 if (re",
         "joins_mean_what",
@@ -342,7 +342,7 @@ SABOTAGES = (
     Sabotage(
         "closed windows of sessions that are cut are made again",
         "streamdsl/engine/frames/cut_session.py",
-        "np.maximum(lo, self.settled(self.cti, rows)[codes])",
+        "np.maximum(lo, self.closed_until(self.cti, rows)[codes])",
         "lo",
         "closed_windows_of_a_session_that_is_cut",
     ),
@@ -370,28 +370,28 @@ SABOTAGES = (
     Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
         "streamdsl/engine/operators/framed_rows.py",
-        "        if self.is_kept_ahead:\n",
+        "        if self.has_unemitted_accumulators:\n",
         "        if False:\n",
         "what_single_rows_have_kept",
     ),
     Sabotage(
         "a snapshot before an endpoint that a single retraction takes away ends where it did",
-        "streamdsl/engine/swept/timeline.py",
+        "streamdsl/engine/data_driven/timeline.py",
         "            boundaries.re[slots[0]] = boundaries.re[slot]\n",
         "",
         "scalars_send",
     ),
     Sabotage(
         "a snapshot that a single row cuts begins with nothing",
-        "streamdsl/engine/swept/timeline.py",
-        "                boundaries.lanes.copy_one(slot, before)\n",
+        "streamdsl/engine/data_driven/timeline.py",
+        "                boundaries.totals.copy_one(slot, before)\n",
         "                pass\n",
         "scalars_send",
     ),
     Sabotage(
         "a result that single rows let end after the watermark stays out",
-        "streamdsl/engine/operators/swept.py",
-        "                if was_out:\n                    due.back.append(window)\n",
+        "streamdsl/engine/operators/data_driven.py",
+        "                if was_out:\n                    actions.retracted.append(window)\n",
         "",
         "scalars_send",
     ),
@@ -418,7 +418,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a step that drops a row does not say which rows are left",
-        "streamdsl/engine/few.py",
+        "streamdsl/engine/row_batch.py",
         "            changes = [changes[row] for row in kept]\n",
         "",
         "scalars_send",
@@ -426,7 +426,7 @@ SABOTAGES = (
     Sabotage(
         "operators are told of rows that have been dropped before them",
         "streamdsl/engine/operator.py",
-        "            self._leave_out(dropped)\n",
+        "            self._uncount(dropped)\n",
         "            pass\n",
         "scalars_send",
     ),
@@ -439,9 +439,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a change of a row that has come few at a time is published without the one before it",
-        "streamdsl/engine/together.py",
-        "(id, version, le, first, re_new), few.values[place]",
-        "(id, version, le, re_old, re_new), few.values[place]",
+        "streamdsl/engine/coalesce.py",
+        "(id, version, le, first, re_new), batch.values[place]",
+        "(id, version, le, re_old, re_new), batch.values[place]",
         "attach",
     ),
     Sabotage(
@@ -573,20 +573,20 @@ SABOTAGES = (
     Sabotage(
         "rows wait until after the end of their window",
         "streamdsl/engine/operators/columnar.py",
-        "return le + self.windows.size if self.shows_at_ends",
-        "return le + self.windows.size + 1 if self.shows_at_ends",
+        "return le + self.windows.size if self.emits_at_window_end",
+        "return le + self.windows.size + 1 if self.emits_at_window_end",
         "sends_what_it_sends_without_waiting or no_window_ends_and_no_cti_rises",
     ),
     Sabotage(
         "points of windows that close wait on",
-        "streamdsl/engine/waiting.py",
+        "streamdsl/engine/input_buffer.py",
         "is_before = batch.le < time",
         "is_before = batch.le < time - 1",
         "sent_as_if_they_had_not",
     ),
     Sabotage(
         "points that wait on are forgotten when windows close",
-        "streamdsl/engine/waiting.py",
+        "streamdsl/engine/input_buffer.py",
         "[later for _, later in split if len(later)]",
         "[later for _, later in split[1:] if len(later)]",
         "sent_as_if_they_had_not",
@@ -601,7 +601,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "rows that wait are forgotten where one comes that cannot",
-        "streamdsl/engine/waiting.py",
+        "streamdsl/engine/input_buffer.py",
         "        self._batches.append(batch)\n",
         "        self._batches = [batch]\n",
         "sends_what_it_sends_without_waiting or sees_the_rows_that_wait",
@@ -671,7 +671,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a row is replayed as it came first",
-        "streamdsl/engine/left_over.py",
+        "streamdsl/engine/consolidate.py",
         "ends[order[starts]] = changes.re_new[order[lasts]]",
         "ends[order[starts]] = changes.re_new[order[starts]]",
         "attached",
@@ -756,7 +756,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a row that waits to go into columns keeps its end",
-        "streamdsl/engine/sorted/rows.py",
+        "streamdsl/engine/sorted/stored_rows.py",
         "            self._late[place] = id, le, re, *others\n",
         "            pass\n",
         "scalars_join",
@@ -771,8 +771,8 @@ SABOTAGES = (
     Sabotage(
         "a single row does not meet a piece of its value that ends where it begins",
         "streamdsl/engine/operators/distinct.py",
-        "self.pieces.met_by(number, le - 1, re + 1)",
-        "self.pieces.met_by(number, le, re)",
+        "self.pieces.probe_one(number, le - 1, re + 1)",
+        "self.pieces.probe_one(number, le, re)",
         "scalars_join",
     ),
     Sabotage(
@@ -784,15 +784,15 @@ SABOTAGES = (
     ),
     Sabotage(
         "a sorted run searched from one place too far",
-        "streamdsl/engine/sorted/run.py",
-        "first = np.searchsorted(self._reach, asked.first)",
-        'first = np.searchsorted(self._reach, asked.first, side="right")',
+        "streamdsl/engine/sorted/sorted_run.py",
+        "first = np.searchsorted(self._reach, probe.first)",
+        'first = np.searchsorted(self._reach, probe.first, side="right")',
         "in_runs",
     ),
     Sabotage(
         "keys that share a block taken for one",
         "streamdsl/engine/sorted/side.py",
-        "rows.numbers.take(slots) if self.layout.mixes else",
+        "rows.numbers.take(slots) if self.encoding.mixes else",
         "rows.numbers.take(slots) if False else",
         "in_runs",
     ),
@@ -862,8 +862,8 @@ SABOTAGES = (
     Sabotage(
         "pieces that are not maximal",
         "streamdsl/engine/sorted/pieces.py",
-        "touching(Asked(numbers, stretches.lo, stretches.hi))",
-        "Asked(numbers, stretches.lo, stretches.hi)",
+        "touching(Probe(numbers, stretches.lo, stretches.hi))",
+        "Probe(numbers, stretches.lo, stretches.hi)",
         "reference_says and anti_join",
     ),
     Sabotage(
@@ -925,16 +925,16 @@ SABOTAGES = (
     ),
     Sabotage(
         "a snapshot forgotten whose end may still move",
-        "streamdsl/engine/swept/timeline.py",
+        "streamdsl/engine/data_driven/timeline.py",
         "slots[(re >= cti) &",
         "slots[(re > cti) &",
         "both_operators_give_the_same and swept",
     ),
     Sabotage(
         "a boundary inside a window that begins without its sums",
-        "streamdsl/engine/swept/sweep.py",
-        "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
-        "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
+        "streamdsl/engine/data_driven/sweep.py",
+        "self.boundaries.totals.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
+        "self.boundaries.totals.clear(self.portion.slots[at[has]])",
         "both_operators_give_the_same and swept",
     ),
     Sabotage(
@@ -1116,14 +1116,14 @@ SABOTAGES = (
     Sabotage(
         "one long row makes as many windows as fit into memory",
         "streamdsl/engine/limits.py",
-        "> max(self._most, PER_ROW * coming.rows)",
+        "> max(self._most, PER_ROW * arrivals.rows)",
         "> 10**18",
         "push_of_too_many_windows_is_undone",
         where="unit/engine",
     ),
     Sabotage(
         "a point that is out stays where its window waits for its end again",
-        "streamdsl/engine/operators/swept.py",
+        "streamdsl/engine/operators/data_driven.py",
         "return (le < self.cti) & (not self._is_at_end)",
         "return le < self.cti",
         "last_as_long",
@@ -1145,15 +1145,15 @@ SABOTAGES = (
     Sabotage(
         "a result that waits again keeps its state",
         "streamdsl/engine/operators/framed.py",
-        "        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]\n",
+        "        is_stale[touched.slots] |= ~self.table.results.is_emitted[touched.slots]\n",
         "",
         "waits_again",
     ),
     Sabotage(
         "a window that was part of another before begins with the state of that one as it is now",
         "streamdsl/engine/frames/states.py",
-        "ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]",
-        "has_one[new] = table.results.is_out[before]",
+        "ends[new], has_one[new] = table.results.re[before], table.results.is_emitted[before]",
+        "has_one[new] = table.results.is_emitted[before]",
         "split_before_it_is_out or states_are",
     ),
     Sabotage(
@@ -1292,8 +1292,8 @@ SABOTAGES = (
     Sabotage(
         "long windows are looked through again",
         "streamdsl/engine/operators/framed.py",
-        "            are_long[:] = False\n        many",
-        "            pass\n        are_long[:] = are_long & (least_rows == 0)\n        many",
+        "            are_long[:] = False\n        long",
+        "            pass\n        are_long[:] = are_long & (least_rows == 0)\n        long",
         "a_window_that_grows",
     ),
     Sabotage(
@@ -1394,8 +1394,8 @@ SABOTAGES = (
     Sabotage(
         "a window that another one takes in has changed when that one did later",
         "streamdsl/engine/operators/applied.py",
-        "slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])",
-        "np.concatenate([gone, slots[is_out]])",
+        "slots[is_emitted] if self.frame.starts_move else np.concatenate([gone, slots[is_emitted]])",
+        "np.concatenate([gone, slots[is_emitted]])",
         "gone_as_another_takes_it_in",
     ),
     Sabotage(
@@ -1415,7 +1415,7 @@ SABOTAGES = (
     Sabotage(
         "results of time-bound operators that wait hold no CTI back",
         "streamdsl/engine/operators/applied.py",
-        "return self._first_held() if self.gate.by_end else INFINITY",
+        "return self._first_held() if self.emit_policy.by_end else INFINITY",
         "return INFINITY",
         "whose_windows_wait_holds_its_cti_back",
     ),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import streamdsl as sd
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operator import Gate, Operator, Piece
+from streamdsl.engine.operator import EmitPolicy, Operator, Piece
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
@@ -74,9 +74,9 @@ def steps(events: Events) -> Iterator[Piece]:
     yield Piece(EMPTY, INFINITY)
 
 
-def operators(window: str, hop: int, gate: Gate) -> tuple[Operator, Operator]:
+def operators(window: str, hop: int, emit_policy: EmitPolicy) -> tuple[Operator, Operator]:
     """Return the operator that finds the groups, and the window operator."""
-    enter, windows, _ = lower(query(hop).plan(), gate, {"window": window}).operators
+    enter, windows, _ = lower(query(hop).plan(), emit_policy, {"window": window}).operators
     return enter, windows
 
 
@@ -92,9 +92,9 @@ def through(operator: Operator, inputs: Iterable[Piece]) -> list[Piece]:
     return [operator.step([step]) for step in inputs]
 
 
-def operator_ns(window: str, hop: int, events: Events, gate: Gate) -> tuple[float, float, int]:
+def operator_ns(window: str, hop: int, events: Events, emit_policy: EmitPolicy) -> tuple[float, float, int]:
     """Return the CPU time per event of finding groups and of the window operator, and how many rows come out."""
-    enter, windows = operators(window, hop, gate)
+    enter, windows = operators(window, hop, emit_policy)
     inputs = list(steps(events))
     grouped: list[Piece] = []
     found = cpu(lambda: grouped.extend(through(enter, inputs)))
@@ -160,13 +160,13 @@ def report(name: str, hop: int, events: Events) -> None:
         ("numpy, dense, no results", floor, ""),
         ("dict loop, no results", dict_ns(hop, events), ""),
     ]
-    for emit, gate in (("speculative", Gate()), ("watermark", Gate(by_end=True))):
-        found, spent, rows = operator_ns("columnar", hop, events, gate)
+    for emit, emit_policy in (("speculative", EmitPolicy()), ("watermark", EmitPolicy(by_end=True))):
+        found, spent, rows = operator_ns("columnar", hop, events, emit_policy)
         note = f"{rows / len(events.le):.2f} rows out per event"
         lines.append((f"columnar, operator, {emit}", spent, note))
         lines.append((f"columnar, grouped, {emit}", found + spent, f"groups {found:.1f}"))
         lines.append((f"columnar, session, {emit}", session_ns("columnar", hop, events, emit), ""))
-        _, general, rows = operator_ns("general", hop, few, gate)
+        _, general, rows = operator_ns("general", hop, few, emit_policy)
         lines.append((f"general, operator, {emit}", general, f"{rows / len(few.le):.2f} rows out per event"))
     print(f"\n{name}: ns/event, and times the floor")
     for line, ns, note in lines:

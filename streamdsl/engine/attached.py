@@ -9,10 +9,10 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.ingress import Ingress
-from streamdsl.engine.opening import Opening
+from streamdsl.engine.opened_plan import OpenedPlan
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import OUTPUT, RunningQuery
-from streamdsl.engine.sent import Sent, events_sent
+from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.parameters import settled, with_sources
@@ -21,7 +21,7 @@ from streamdsl.rewrite import with_equal_parts
 from streamdsl.temporal import INFINITY, Event, Unit, common_unit
 
 if TYPE_CHECKING:
-    from streamdsl.engine.why import Feed
+    from streamdsl.engine.diagnose import SourceStats
     from streamdsl.io.binding import Bound
     from streamdsl.stream import Stream
 
@@ -34,17 +34,17 @@ class Attached(RunningQuery[T]):
     Made by `session.attach(query)`. An error of its own ends it alone; when the query that it is attached to closes, so does it.
     """
 
-    def __init__(self, opened: Opening, unit: Unit | None, replay: Mapping[str, Piece]) -> None:
+    def __init__(self, opened: OpenedPlan, unit: Unit | None, replay: Mapping[str, Piece]) -> None:
         super().__init__(opened.plan, opened.written, opened.emit, opened.options)
         self._unit = unit
-        self._waiting: list[Sent] = [self._step({name: replay[name] for name in self.published})]
+        self._waiting: list[StepOutput] = [self._step({name: replay[name] for name in self.published})]
 
     def pull(self) -> list[Event[T]]:
         """Return the output since the last pull, first what came of the rows that were live at the beginning.
 
         Output that is never pulled is kept. Raises `SessionError` after the last output where the query has failed.
         """
-        out = events_sent(self._waiting)
+        out = output_events(self._waiting)
         if not out and self._failure is not None:
             raise SessionError(
                 f"the attached query has failed: {reason(self._failure)}", hint="detach it; the others go on"
@@ -66,7 +66,7 @@ class Attached(RunningQuery[T]):
     def leave(self) -> list[Event[T]]:
         """Be stopped, and return the output that has not been pulled."""
         self._closed = True
-        out, self._waiting = events_sent(self._waiting), []
+        out, self._waiting = output_events(self._waiting), []
         return out
 
     @property
@@ -77,7 +77,7 @@ class Attached(RunningQuery[T]):
     def _lets_ids_go(self) -> bool:
         return False  # the output of another query may have an id twice
 
-    def _feeds(self) -> Mapping[str, Feed]:
+    def _feeds(self) -> Mapping[str, SourceStats]:
         return self.published
 
 
@@ -88,7 +88,7 @@ def attached(host: RunningQuery[Any], query: Stream[T], emit: EmitMode | Emit, o
     theirs = {node.source: node for node in in_unit(host.written, unit).walk() if isinstance(node, Source)}
     plan = _reading_output(written, host.written, unit)
     tables = {name: _read(node, query._bindings[name]) for name, node in _tables(plan, theirs, query._bindings).items()}
-    opened = Opening.of(with_sources(plan, theirs), emit, options)._replace(written=written)
+    opened = OpenedPlan.of(with_sources(plan, theirs), emit, options)._replace(written=written)
     published = {name: stream.replay() for name, stream in host.published.items()}
     return Attached(opened, unit, {**tables, **published, OUTPUT: host.output.replay()})
 

@@ -1,4 +1,4 @@
-"""Batches of changes: what flows between operators (columns in, columns out)."""
+"""Batches of changes, in columns: what flows between operators."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, objec
 from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
 
 SLICE: Final = 2**15
-"""Rows that are taken at once where rows pass one by one: more fall out of the cache."""
+"""The rows of a slice: more of them do not fit into the cache."""
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Changes of rows: `[le, re_old)` becomes `[le, re_new)`; an end equal to `le` means that the row is not there.
+    """Changes of rows: each lifetime `[le, re_old)` becomes `[le, re_new)`. An end that equals `le` means that there is no row.
 
-    So `re_old == le` is an insertion and `re_new == le` a full retraction. A row with `re_old == re_new` is an echo: nothing
-    changes, but an event with this LE has come, which raises the watermark. A row id may leave and come back in one batch; its
-    retraction then stands before its insertion. `keys` are the numbers of the rows' groups inside a group-apply (`keys.py`).
+    So `re_old == le` is an insertion, and `re_new == le` a full retraction. `re_old == re_new` is a no-op change: it has no
+    effect but that an event with this LE has arrived, which raises the high water. If a row id leaves and returns within a batch,
+    the retraction comes before the insertion.
+
+    `keys` are the group numbers of the rows inside a group-apply (`keys.py`), None outside. Columns are never changed in place.
     """
 
     ids: Ids
@@ -36,11 +38,11 @@ class Batch:
         return len(self.le)
 
     def take(self, rows: Rows) -> Batch:
-        """Return these rows, in this order."""
+        """Return the rows at these indices, in this order."""
         return self._mapped(rows)
 
     def changed(self) -> Batch:
-        """Return the rows that change, without echoes."""
+        """Return the batch without no-op changes."""
         if not len(self.le):
             return self
         changes = self.re_old != self.re_new
@@ -48,16 +50,16 @@ class Batch:
 
     @property
     def are_points(self) -> bool:
-        """Whether all rows are known to come, and to be points."""
+        """Whether all rows are known to be insertions of points."""
         return False
 
     @property
     def is_large(self) -> bool:
-        """Whether it is more than one slice."""
+        """Whether it has more than one slice."""
         return len(self.le) > SLICE
 
     def slices(self) -> Iterator[Batch]:
-        """Return the rows in parts of at most `SLICE`, which are not copied; none is empty."""
+        """Yield the rows in non-empty parts of at most `SLICE`, as views."""
         if not self.is_large:
             return iter([self] if len(self) else [])
         return (self._mapped(slice(start, start + SLICE)) for start in range(0, len(self), SLICE))
@@ -69,7 +71,7 @@ class Batch:
         return Batch(self.ids[rows], le, re_old, self.re_new[rows], self.table.take(rows), keys)
 
     def only(self, rows: Rows) -> Batch:
-        """Return these rows, of which no two are equal, in their order."""
+        """Return the rows at these indices, which are distinct and ascending."""
         return self if len(rows) == len(self) else self.take(rows)
 
     def with_ids(self, ids: Ids) -> Batch:
@@ -77,23 +79,23 @@ class Batch:
         return Batch(ids, self.le, self.re_old, self.re_new, self.table, self.keys)
 
     def with_table(self, table: Table, keys: Ticks | None) -> Batch:
-        """Return the rows with other payloads, in these groups."""
+        """Return the rows with other payloads and groups."""
         return Batch(self.ids, self.le, self.re_old, self.re_new, table, keys)
 
     def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
-        """Return the rows with other lifetimes, without those that are there neither before nor after."""
+        """Return the rows with other lifetimes, without those that exist neither before nor after."""
         moved = Batch(self.ids, le, re_old, re_new, self.table, self.keys)
         present = (re_old > le) | (re_new > le)
         return moved if present.all() else moved.take(flatnonzero(present))
 
     @property
-    def comes_in(self) -> bool:
-        """Whether it is certain that each row is an insertion."""
+    def are_insertions(self) -> bool:
+        """Whether each row is known to be an insertion. False says nothing."""
         return self.re_old is self.le
 
     @property
-    def watermark(self) -> int:
-        """The largest LE in the batch."""
+    def high_water(self) -> int:
+        """The largest LE in the batch, MIN_TIME if it is empty."""
         return largest(self.le) if len(self.le) else MIN_TIME
 
     def group_keys(self) -> list[int | None]:
@@ -102,7 +104,7 @@ class Batch:
 
     @staticmethod
     def concat(batches: Iterable[Batch]) -> Batch:
-        """Return batches one after the other."""
+        """Return the batches one after the other, as one."""
         parts = [batch for batch in batches if len(batch)]
         if len(parts) == 1:
             return parts[0]
@@ -120,9 +122,9 @@ class Batch:
 
 
 class Points(Batch):
-    """Insertions of points in order of arrival, whose ids are numbers: ids and REs are made where someone reads them.
+    """Insertions of points in order of arrival, with consecutive numbers as ids. Ids and REs are made when they are read.
 
-    `rows` are which of the rows from `first` on these are; None: all.
+    The ids count from `first`. If `rows` is not None, only these of the rows are left.
     """
 
     __slots__ = ("_latest", "first", "rows")
@@ -149,9 +151,9 @@ class Points(Batch):
         return True
 
     @property
-    def watermark(self) -> int:
+    def high_water(self) -> int:
         if self._latest is None:
-            self._latest = super().watermark
+            self._latest = super().high_water
         return self._latest
 
     def changed(self) -> Batch:
@@ -171,7 +173,7 @@ class Points(Batch):
 
 
 class Joined(Batch):
-    """Batches one after the other: they are put together where somebody reads them as one, and pass as slices as they are."""
+    """Batches one after the other. They are concatenated when they are read as one batch; `slices` yields them as they are."""
 
     __slots__ = ("parts",)
 
@@ -194,15 +196,15 @@ class Joined(Batch):
         return True
 
     @property
-    def watermark(self) -> int:
-        return max(part.watermark for part in self.parts)
+    def high_water(self) -> int:
+        return max(part.high_water for part in self.parts)
 
     def slices(self) -> Iterator[Batch]:
         return (each for part in self.parts for each in part.slices())
 
 
 class Sliced(Batch):
-    """A batch whose slices are made when they are asked for, once; only operators that `takes_slices` meet one."""
+    """A batch whose slices are made when they are read, once. Only operators with `takes_slices` get one."""
 
     __slots__ = ("_made", "_size")
 
@@ -231,19 +233,19 @@ ChangeRow: TypeAlias = tuple[Hashable, int, int, int, Any]
 
 @dataclass(slots=True)
 class Changes:
-    """A batch under construction, row by row: retractions are put before insertions when it is built."""
+    """A builder of batches, row by row. `batch` puts retractions before insertions."""
 
     rows: list[ChangeRow] = field(default_factory=list)
     keys: list[Any] = field(default_factory=list)
 
     def add(self, id: Hashable, le: int, re_old: int, re_new: int, payload: Any, key: Any = None) -> None:
-        """Append one change; one that changes nothing is left out."""
+        """Append a change; a no-op change is left out."""
         if re_old != re_new:
             self.rows.append((id, le, re_old, re_new, payload))
             self.keys.append(key)
 
     def batch(self, keyed: bool) -> Batch:
-        """Return the changes as a batch of payloads kept whole or, if their first has fields, of its columns."""
+        """Return the changes as a batch. Payloads become columns if the first one has fields."""
         if not self.rows:
             return EMPTY
         order = sorted(range(len(self.rows)), key=lambda i: self.rows[i][2] == self.rows[i][1])

@@ -1,4 +1,4 @@
-"""Python's collector of garbage, where very many objects are made that stay."""
+"""Pausing Python's garbage collector while very many lasting objects are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector: it would look through all objects that there are, again and again."""
+    """Pause the collector: it would scan all existing objects again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

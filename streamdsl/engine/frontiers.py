@@ -1,6 +1,6 @@
-"""Final frontiers: as far as the rows of a stream stay as they are (semantics, when answers come).
+"""Final frontiers: up to which RE the rows of a stream are final (docs/semantics.md, when answers come).
 
-A row of a stream is *final* if no legal continuation of the inputs can withdraw it or move its RE. The final frontier of a stream
+A row of a stream is *final* if no legal continuation of the inputs can retract it or move its RE. The final frontier of a stream
 is a time: its rows with RE <= it are final. The output CTI c alone gives the last time before c, as a row that ends at c may
 still be lengthened; an operator may know better.
 """
@@ -14,7 +14,7 @@ from streamdsl.windows import Hopping, Output
 
 
 class Frontier(NamedTuple):
-    """How far a stream is settled: changes have sync times >= `cti`, and its rows with RE <= `final` stay as they are."""
+    """The progress of a stream: changes have sync times >= `cti`, and rows with RE <= `final` are final."""
 
     cti: int
     final: int
@@ -30,7 +30,7 @@ class Frontier(NamedTuple):
 
 
 UNKNOWN: Final = MIN_TIME
-"""No row has so early an end: nothing is known to be final beyond what the output CTI says."""
+"""No row has so early an end: nothing is known to be final beyond what the output CTI implies."""
 
 
 def before(cti: int) -> int:
@@ -39,7 +39,8 @@ def before(cti: int) -> int:
 
 
 def moved(frontier: int, duration: int) -> int:
-    """Return a frontier that much later, or earlier; rows without end are final at the end of time only.
+    """Return a frontier moved by a duration. Unending rows are final at the end of time only.
+
 
     >>> moved(60, 5), moved(60, -5), moved(INFINITY, -5) == INFINITY, moved(INFINITY - 2, 7) == INFINITY - 1
     (65, 55, True, True)
@@ -50,16 +51,16 @@ def moved(frontier: int, duration: int) -> int:
 
 
 def of_windows(output: Output, closed: int) -> int:
-    """Return how far the results of windows are final, given that all windows with W.RE <= `closed` are closed."""
+    """Return the final frontier of windows' results, given that all windows with W.RE <= `closed` are closed."""
     if output is Output.ALIGN:
         return closed
     return moved(closed, CHRONON) if output is Output.POINT_AT_END else UNKNOWN
 
 
 def of_same_ends(rows: Frontier, cti: int) -> int:
-    """Return how far rows are final that end where those of an input do, or are cut earlier at times that are fixed.
+    """Return the final frontier of rows that end where those of an input do, or are cut earlier at fixed times.
 
-    Nothing else changes them before the CTI; so one that ends at the CTI, and does not where its row may be lengthened, stays.
+    Nothing else changes such rows before the CTI: one that is cut at the CTI stays, even if its input row is lengthened.
     """
     return min(rows.final, cti)
 

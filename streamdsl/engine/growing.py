@@ -1,4 +1,4 @@
-"""Columns that grow at their end: of values, of ids, of payloads."""
+"""Growing columns: of values, of ids, of payloads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _ALL = slice(None)
 
 
 class GrowingColumn:
-    """A column with room at its end; of different types it becomes `object`, so that no value changes.
+    """A column with spare capacity. If types differ it becomes `object`, so that no value changes.
 
-    The first values are not copied before some are put in their places: others may read them too.
+    The first values are shared until they are overwritten.
+
 
     >>> column = GrowingColumn(np.array([1, 2]))
     >>> column.append(np.array([0.5]))
@@ -46,7 +47,7 @@ class GrowingColumn:
         return self._data[: self._size]
 
     def append(self, values: AnyColumn) -> None:
-        """Put values at the end. O(values) amortised."""
+        """Append values. O(values) amortized."""
         if isinstance(values, Held):
             values = values.column
         if not self._size and self._data.dtype != object:
@@ -63,17 +64,17 @@ class GrowingColumn:
         self._size = size
 
     def one(self, row: int) -> Any:
-        """Return the value of a row, as Python's own."""
+        """Return the value of a row, as a Python value."""
         return self._data.item(row)
 
     def put(self, rows: Rows | slice | int, values: Column | int) -> None:
-        """Put values in the places of others."""
+        """Replace the values of rows."""
         if self._is_shared:
             self._data, self._is_shared = self.values.copy(), False
         self.values[rows] = values
 
     def follow(self, other: GrowingColumn, first: int) -> None:
-        """Take over the values of another column, as long as this one, from a row on."""
+        """Copy the values of another column of the same length, from a row on."""
         if first:
             self.put(slice(first, None), other.values[first:])
         else:
@@ -92,16 +93,17 @@ class GrowingColumn:
     """Return these rows as a column; nested payloads stay columns of their own."""
 
     def clear(self, rows: Rows) -> None:
-        """Let go of the objects of these rows."""
+        """Release the objects of these rows."""
         if self._data.dtype == object:
             self._data[rows] = None
 
 
-class WaitingColumn:
-    """The values of a column that nobody has read, as rows of sources: they are made where somebody reads them.
+class LazyColumn:
+    """A growing column whose values are not made until they are read. Until then they are rows of its sources.
+
 
     >>> from streamdsl.expr.held import Coded
-    >>> column = WaitingColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
+    >>> column = LazyColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
     >>> column.append(np.array(["c"], dtype=object))
     >>> column.keep(np.array([2, 0]))
     >>> column.take(slice(None)).tolist()
@@ -142,7 +144,7 @@ class WaitingColumn:
         return self._whole().take(rows)
 
     def part(self, rows: Rows | slice) -> AnyColumn:
-        """Return these rows, held where nobody has read them."""
+        """Return these rows, as rows of the sources if they have not been read."""
         return self._made.take(rows) if self._made is not None else Held(self._together(), rows)
 
     def _together(self) -> Source:
@@ -157,13 +159,14 @@ class WaitingColumn:
             self._sources = [self._together().only(rows)]
 
     def clear(self, rows: Rows) -> None:
-        """Let go of the objects of these rows; those that wait go when others are kept."""
+        """Release the objects of these rows. Values that are not made are released at the next `keep`."""
         if self._made is not None:
             self._made.clear(rows)
 
 
 class GrowingIds:
-    """Ids with room at their end; pairs of ids stay pairs of their kind, so that they need not be spelled out.
+    """A growing column of ids. Pairs of ids stay pairs of columns.
+
 
     >>> ids = GrowingIds(object_column(["a"]))
     >>> ids.append(PairIds(np.array([1]), np.array([2])))
@@ -179,7 +182,7 @@ class GrowingIds:
         self._whole = None if self._pairs else GrowingColumn(_spelled(ids))
 
     def append(self, ids: Ids) -> None:
-        """Put ids at the end."""
+        """Append ids."""
         if self._whole is None and type(ids) is self._kind and isinstance(ids, PairIds):
             for part, column in zip(self._pairs, ids.columns, strict=True):
                 part.append(column)
@@ -210,7 +213,7 @@ class GrowingIds:
             part.keep(rows)  # type: ignore[union-attr]
 
     def clear(self, rows: Rows) -> None:
-        """Let go of the objects of these rows."""
+        """Release the objects of these rows."""
         for part in self._pairs or (self._whole,):
             part.clear(rows)  # type: ignore[union-attr]
 
@@ -220,7 +223,8 @@ def _spelled(ids: Ids) -> Column:
 
 
 class GrowingTable:
-    """Payloads with room at their end; of different schemas all become objects kept whole.
+    """A growing table of payloads. If schemas differ, all become whole objects.
+
 
     >>> table = GrowingTable(Table.from_payloads([1, 2]))
     >>> table.append(Table.from_payloads([{"v": 3}]))
@@ -243,7 +247,7 @@ class GrowingTable:
         return self._schema
 
     def append(self, table: Table) -> None:
-        """Put payloads at the end."""
+        """Append payloads."""
         if not self.size:
             self.__init__(table, self._may_wait)  # type: ignore[misc]
             return
@@ -257,7 +261,7 @@ class GrowingTable:
         self.size += table.size
 
     def column(self, place: int) -> Growing:
-        """Return the column of a field, given by its place."""
+        """Return the column of a field, by its index."""
         return self._columns[self._schema.columns[place]]
 
     def one(self, row: int) -> Values:
@@ -265,13 +269,13 @@ class GrowingTable:
         return tuple([column.one(row) for column in self._columns.values()])
 
     def take(self, rows: Rows) -> Table:
-        """Return these rows; a column is read when it is asked for."""
+        """Return these rows; a column is taken when it is read."""
         if any(type(column) is NestedColumn for column in self._columns.values()):
             return Table(self._schema, with_parts(self._parts(rows)), len(rows))
         return Table(self._schema, _Taken(self._columns, rows), len(rows))
 
     def snapshot(self) -> Table:
-        """Return all rows, as they are now whatever happens to these."""
+        """Return all rows as they are now, whatever changes later."""
         return Table(self._schema, with_parts(self._parts(_ALL)), self.size)
 
     def _parts(self, rows: Rows | slice) -> dict[str, AnyColumn]:
@@ -284,13 +288,14 @@ class GrowingTable:
         self.size = len(rows)
 
     def clear(self, rows: Rows) -> None:
-        """Let go of the objects of these rows."""
+        """Release the objects of these rows."""
         for column in self._columns.values():
             column.clear(rows)
 
 
 class NestedColumn:
-    """Nested payloads, as a table that grows; once a value comes that is no such payload, all become Python objects.
+    """A growing column of nested payloads, as a table. Once a value is no such payload, all become Python objects.
+
 
     >>> column = NestedColumn(nested(Table.from_payloads([(1, "a"), (2, "b")])))
     >>> column.keep(np.array([1]))
@@ -313,7 +318,7 @@ class NestedColumn:
         return self._made
 
     def append(self, values: AnyColumn) -> None:
-        """Put values at the end."""
+        """Append values."""
         if self._made is None and is_nested(values):
             self._rows.append(rows_in(values))
         else:
@@ -337,25 +342,28 @@ class NestedColumn:
         (self._rows if self._made is None else self._made).keep(rows)
 
     def clear(self, rows: Rows) -> None:
-        """Let go of the objects of these rows; those that are held go when others are kept: who has taken rows may read them."""
+        """Release the objects of these rows.
+
+        Values that are not made are released at the next `keep`, as rows that were taken may need them.
+        """
         if self._made is not None:
             self._made.clear(rows)
 
 
-Growing: TypeAlias = GrowingColumn | WaitingColumn | NestedColumn
+Growing: TypeAlias = GrowingColumn | LazyColumn | NestedColumn
 
 
 def growing(values: AnyColumn, may_wait: bool = True) -> Growing:
-    """Return values as a column that grows."""
+    """Return values as a growing column."""
     if is_nested(values):
         return NestedColumn(values)
     if isinstance(values, Held):
-        return WaitingColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
+        return LazyColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
     return GrowingColumn(values)
 
 
 class _Taken(Mapping[str, Column]):
-    """Some rows of columns: expressions need not read all that a row has."""
+    """Some rows of columns, each taken when it is read: expressions need not read all columns."""
 
     __slots__ = ("_columns", "_rows", "_taken")
 
@@ -378,7 +386,7 @@ class _Taken(Mapping[str, Column]):
 
 
 def materialised(table: Table) -> Table:
-    """Return a table whose columns have all been read, those of payloads inside of payloads too."""
+    """Return a table whose columns have all been made, nested ones too."""
     parts = {name: _read(part) for name, part in parts_of(table.columns).items()}
     return Table(table.schema, with_parts(parts), table.size)
 

@@ -1,7 +1,7 @@
-"""Rows that wait to be sent: those that come many at a time in columns, those that come few at a time one by one.
+"""Rows that are held until they may be emitted: large batches as runs of columns, few rows in a heap.
 
-A row is taken back, or gets another end, by its id. In columns ids are numbers, or made of columns, and become Python objects
-only where few rows of many change.
+A row is found by its id when it is retracted or ends elsewhere. In columns ids are numbers, or are made of columns; they become
+Python objects only where few rows are retracted.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.left_over import rows_after
+from streamdsl.engine.consolidate import consolidated
 from streamdsl.engine.versions import OutRow
 from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal import INFINITY
 
 FEW: Final = 32
-"""So many rows that come at a time are held in columns; fewer one by one."""
+"""A batch of this many rows or more is held in columns."""
 _RARE: Final = 64
-"""Where fewer than one row in so many changes, they are looked for one by one."""
+"""If fewer than one row in this many is retracted, they are looked up one by one."""
 _AT_ONCE: Final = 1024
-"""So many rows are looked through at once for one that is there."""
+"""The rows that are scanned at once for one that is still there."""
 
 
 class RowHeap:
-    """Rows one by one, by RE and by LE; a row that changes stands in a heap once more, and where it was counts no more."""
+    """Single rows, in a heap by RE and one by LE. An entry whose row has changed since is stale, and is skipped.
+
+    O(log n) for each change.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, OutRow] = {}
@@ -43,7 +46,7 @@ class RowHeap:
         return id in self._rows
 
     def put(self, row: OutRow) -> None:
-        """Hold a row as it is after a change; one that is there no more is let go."""
+        """Hold a row as it is after a change; a full retraction drops it."""
         if row.re_new == row.le:
             self._rows.pop(row.id, None)
             return
@@ -70,11 +73,11 @@ class RowHeap:
         return INFINITY
 
     def pop_first_ending(self) -> OutRow:
-        """Let go of the row with the least RE, which `first_end` has just looked up, and return it."""
+        """Remove and return the row with the least RE, just after `first_end`."""
         return self._rows.pop(heapq.heappop(self._by_re)[2])
 
     def pop_ending(self, until: int) -> list[OutRow]:
-        """Let go of the rows with RE <= `until`, and return them."""
+        """Remove and return the rows with RE <= `until`."""
         found: list[OutRow] = []
         while self._by_re and self._by_re[0][0] <= until:
             re, _, id = heapq.heappop(self._by_re)
@@ -83,7 +86,7 @@ class RowHeap:
         return found
 
     def pop_starting(self, until: int) -> list[OutRow]:
-        """Let go of the rows with LE <= `until`, and return them."""
+        """Remove and return the rows with LE <= `until`."""
         found: list[OutRow] = []
         while self._by_le and self._by_le[0][0] <= until:
             le, _, id = heapq.heappop(self._by_le)
@@ -97,7 +100,7 @@ class RowHeap:
 
 
 class HeldRun:
-    """Rows in columns, in order of RE. Those before `start` have been sent; of the others some may be there no more."""
+    """A run of held rows in columns, in order of RE. Those before `_start` are released; of the others some may be dropped."""
 
     def __init__(self, rows: Batch) -> None:
         ends = rows.re_new
@@ -114,7 +117,7 @@ class HeldRun:
         return self._size
 
     def pop_ending(self, until: int) -> Batch | None:
-        """Let go of the rows with RE <= `until`, and return them, None if there are none."""
+        """Remove and return the rows with RE <= `until`, None if there are none."""
         if until < self._first_end:
             return None
         start, stop = self._start, int(np.searchsorted(self._rows.re_new, until, side="right"))
@@ -126,7 +129,7 @@ class HeldRun:
         return self._rows.only(rows) if len(rows) else None
 
     def first_start(self) -> int:
-        """Return the least LE, INFINITY if no row is there."""
+        """Return the least LE, INFINITY if no row is left."""
         by_start = self._by_start
         while self._first < len(by_start):
             there = self._is_there[by_start[self._first : self._first + _AT_ONCE]]
@@ -138,7 +141,7 @@ class HeldRun:
         return INFINITY
 
     def drop(self, id: Hashable) -> bool:
-        """Let go of a row, if it is here."""
+        """Drop a row, and say whether it was held here."""
         if self._places is None:
             places = self._living()
             self._places = dict(zip(self._rows.ids[places].tolist(), places.tolist(), strict=True))
@@ -150,15 +153,15 @@ class HeldRun:
         return True
 
     def packed(self) -> HeldRun:
-        """Return the rows that are there without the others, once these are the most."""
+        """Return the run without its dropped rows, once these are more than half."""
         return HeldRun(self.rows()) if 2 * self._size < len(self._rows) else self
 
     def rows(self) -> Batch:
-        """Return the rows that are there."""
+        """Return the rows that are left."""
         return self._rows.only(self._living())
 
     def ends(self) -> list[int]:
-        """Return the REs of the rows that are there."""
+        """Return the REs of the rows that are left."""
         found: list[int] = self._rows.re_new[self._living()].tolist()
         return found
 
@@ -167,7 +170,10 @@ class HeldRun:
 
 
 class HeldRows:
-    """Rows that wait, in runs of columns, each at least twice as long as the next, and besides one by one.
+    """Held rows: runs of columns by RE, each at least twice as long as the next, and a heap of single rows.
+
+
+
 
     >>> from streamdsl.engine.batch import Changes
     >>> changes, held = Changes(), HeldRows()
@@ -179,20 +185,20 @@ class HeldRows:
     """
 
     def __init__(self) -> None:
-        self.few = RowHeap()
+        self.heap = RowHeap()
         self._runs: list[HeldRun] = []
 
     def __len__(self) -> int:
-        return len(self.few) + self._n_in_runs() if self._runs else len(self.few)
+        return len(self.heap) + self._n_in_runs() if self._runs else len(self.heap)
 
     def put(self, row: OutRow) -> None:
-        """Take the change of a row."""
-        if not row.is_insertion and row.id not in self.few:
+        """Apply the change of a single row."""
+        if not row.is_insertion and row.id not in self.heap:
             self._drop(row.id)
-        self.few.put(row)
+        self.heap.put(row)
 
     def take(self, changes: Batch) -> None:
-        """Take the changes of many rows."""
+        """Apply the changes of many rows."""
         retracted = flatnonzero(changes.re_old != changes.le)
         if not len(retracted):
             self._add(changes)
@@ -202,40 +208,40 @@ class HeldRows:
             self._put_each(changes.take(alone))
             changes = changes.take(_others(alone, len(changes)))
         if _RARE * (len(retracted) - len(alone)) >= self._n_in_runs():
-            rows = rows_after(Batch.concat([*(run.rows() for run in self._runs), changes]))
+            rows = consolidated(Batch.concat([*(run.rows() for run in self._runs), changes]))
             self._runs = []
             self._add(rows)
             return
         for id in dict.fromkeys(changes.ids[flatnonzero(changes.re_old != changes.le)].tolist()):
             self._drop(id)
-        self._add(rows_after(changes))
+        self._add(consolidated(changes))
 
     def pop_ending(self, until: int) -> tuple[list[OutRow], Batch | None]:
-        """Let go of the rows with RE <= `until`, and return those held one by one, and those in columns."""
-        few = self.few.pop_ending(until)
+        """Remove the rows with RE <= `until`; return the single ones, and those in columns."""
+        single = self.heap.pop_ending(until)
         if not self._runs:
-            return few, None
+            return single, None
         parts = [rows for run in self._runs if (rows := run.pop_ending(until)) is not None]
         if parts:
             self._runs = [run.packed() for run in self._runs if len(run)]
-        return few, Batch.concat(parts) if parts else None
+        return single, Batch.concat(parts) if parts else None
 
     def first_start(self) -> int:
         """Return the least LE, INFINITY if no row is held."""
         if not self._runs:
-            return self.few.first_start()
-        return min([self.few.first_start(), *(run.first_start() for run in self._runs)])
+            return self.heap.first_start()
+        return min([self.heap.first_start(), *(run.first_start() for run in self._runs)])
 
     def ends(self) -> list[int]:
         """Return the REs."""
-        return [*self.few.ends(), *(end for run in self._runs for end in run.ends())]
+        return [*self.heap.ends(), *(end for run in self._runs for end in run.ends())]
 
     def _held_alone(self, changes: Batch, retracted: Rows) -> Rows:
-        """Return which of the rows that change are held one by one."""
-        if not len(self.few):
+        """Return which changed rows are in the heap."""
+        if not len(self.heap):
             return retracted[:0]
         ids = changes.ids[retracted].tolist()
-        return retracted[[id in self.few for id in ids]]
+        return retracted[[id in self.heap for id in ids]]
 
     def _put_each(self, changes: Batch) -> None:
         columns: tuple[list[Any], ...] = (changes.ids.tolist(), changes.le.tolist(), changes.re_old.tolist())
@@ -243,13 +249,13 @@ class HeldRows:
             self.put(OutRow(*row))
 
     def _drop(self, id: Hashable) -> None:
-        """Let go of a row in columns."""
+        """Drop a row from the runs."""
         if not any(run.drop(id) for run in self._runs):
             raise AssertionError(f"the row {id!r} changes, and has been sent")
         self._runs = [run for run in self._runs if len(run)]
 
     def _add(self, rows: Batch) -> None:
-        """Hold new rows in a run; runs that are not much longer become one with it."""
+        """Add rows as a run, merged with runs that are not much longer."""
         if not len(rows):
             return
         parts, size = [rows], len(rows)
@@ -264,7 +270,7 @@ class HeldRows:
 
 
 def _others(rows: Rows, size: int) -> Rows:
-    """Return the rows of so many that are not among some."""
+    """Return all indices below `size` but these."""
     is_other = np.ones(size, dtype=np.bool_)
     is_other[rows] = False
     return flatnonzero(is_other)

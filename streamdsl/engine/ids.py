@@ -26,7 +26,7 @@ from streamdsl.temporal.time import Ticks
 
 
 class DeferredIds(ABC):
-    """Ids as the columns that they are made of. They are used as a column of ids is: by row, by rows, and as a list."""
+    """Ids as the columns of their parts, used like a column of ids."""
 
     __slots__ = ("columns",)
     dtype = np.dtype(object)
@@ -40,10 +40,10 @@ class DeferredIds(ABC):
 
     @abstractmethod
     def with_columns(self, *columns: Any) -> DeferredIds:
-        """Return ids of the same kind, of other rows."""
+        """Return ids of the same kind with other columns."""
 
     def is_like(self, other: object) -> bool:
-        """Say whether ids are of the same kind, so that they can stand in the same columns."""
+        """Say whether ids are of the same kind, so that their columns can be concatenated."""
         return type(other) is type(self)
 
     def tolist(self) -> list[Any]:
@@ -63,7 +63,7 @@ Ids: TypeAlias = Column | DeferredIds
 
 
 _OWN: Final = frozenset({int, type(None)})
-"""The types of ids that are no sender's: numbers of rows, and None where there is no row."""
+"""The types of ids that are not a sender's: numbers of rows, and None for a missing row."""
 
 
 class PairIds(DeferredIds):
@@ -92,11 +92,11 @@ class PairIds(DeferredIds):
         return parts
 
     def spelled_one(self, id: Any) -> Any:
-        """Return a single id, which few rows have spelled out."""
+        """Return a single id that is spelled out already."""
         return id
 
-    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
-        """Return ids that few rows have spelled out, in columns."""
+    def from_rows(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
+        """Return spelled out ids as columns."""
         return of_spelled(ids)
 
 
@@ -115,7 +115,8 @@ incarnation_of: Final[Callable[[Any], Incarnation]] = partial(tuple.__new__, Inc
 
 
 class Incarnations(PairIds):
-    """The ids of a sender's events, each use of one apart from the others.
+    """The ids of a sender's events, with the LE that tells uses of one id apart.
+
 
     >>> ids = Incarnations(object_column(["a", "a"]), np.array([0, 7]))
     >>> ids.tolist(), len(set(ids.tolist())), names(ids).tolist()
@@ -151,7 +152,8 @@ def of_spelled(ids: Sequence[Any]) -> Ids:
 
 
 class VersionedIds(DeferredIds):
-    """Ids of rows, each with a number that counts how often the row has come back: none of these ids ever comes back itself.
+    """Ids of rows, each with a version that counts how often the row has come back, so that no id is used twice.
+
 
     >>> VersionedIds(object_column(["a", "b"]), np.array([0, 2])).tolist()
     ['a', RowVersion(id='b', version=2)]
@@ -198,7 +200,7 @@ def _held_codes(column: Held) -> Column:
 
 
 def recurs(ids: Ids) -> bool:
-    """Say whether ids may be made of a sender's, so that two rows may have one name; of objects nobody knows."""
+    """Say whether ids may be a sender's, so that two rows may have one name. True if it is not known."""
     if isinstance(ids, Incarnations):
         return True
     if isinstance(ids, (PairIds, VersionedIds)):
@@ -207,7 +209,7 @@ def recurs(ids: Ids) -> bool:
 
 
 def names(ids: Ids) -> Ids:
-    """Return what rows are called if no other row has the name: their ids, without the LEs that tell uses of an id apart."""
+    """Return the output names of rows, if no other row has these: the ids, without the LEs that tell uses of an id apart."""
     if not recurs(ids):
         return ids
     if isinstance(ids, Incarnations):

@@ -1,4 +1,4 @@
-"""Ingress: what is pushed into a source becomes net changes, cut at CTIs, all checked before anything runs."""
+"""Ingress: a push into a source becomes net changes, cut at its CTIs. All of it is checked before anything runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
-from streamdsl.engine.few import Few
 from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, piece_of
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import SchemaError
 from streamdsl.expr.scalars import plain_values
 from streamdsl.expr.schema import Schema
@@ -42,11 +42,11 @@ from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE
 from streamdsl.temporal.time import Ticks
 
 _FEW: Final = 16
-"""So many rows pass in Python's own values; more in columns."""
+"""Up to this many changes pass as a row batch, more in columns."""
 
 
 class NetChange:
-    """What the events of one piece do to one event in all."""
+    """The net effect of a piece's events on one row."""
 
     __slots__ = ("id", "le", "payload", "re_new", "re_old", "re_seen")
 
@@ -60,7 +60,10 @@ class NetChange:
 
 
 class Ingress:
-    """One source of a session: the ids that can still change, its progress policy, its schema."""
+    """One source of a session: the ids that can still change, its progress policy, its schema.
+
+    A push is staged (`stage`), and then either kept (`commit`) or undone (`roll_back`), so a refused push has no effect.
+    """
 
     def __init__(self, source: Source, unit: Unit | None) -> None:
         self.source = source
@@ -91,11 +94,11 @@ class Ingress:
         return self.table.rejected
 
     def stage(self, pushed: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
-        """Return the pieces of a push, which is then kept by `commit` or undone by `roll_back`; raise if something is refused.
+        """Return the pieces of a push, or raise if it is refused. `commit` keeps it, `roll_back` undoes it.
 
-        An insertion that comes alone may be kept at once, but with `stays_open`.
+        A push of a single insertion may be kept at once, unless `stays_open`.
         """
-        alone = self._alone(pushed) if len(pushed) == 1 and not stays_open else None
+        alone = self._single_insertion(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
         self._before = (self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.numbers.copy())
@@ -105,7 +108,7 @@ class Ingress:
         return pieces
 
     def commit(self) -> None:
-        """Keep the push that has been staged."""
+        """Keep the push that is staged."""
         if self._is_taken:
             self._is_taken = False
             return
@@ -118,7 +121,7 @@ class Ingress:
         self._before = None
 
     def roll_back(self) -> bool:
-        """Undo what has been staged, and say whether all is as it was: an event that came alone may have been kept in part."""
+        """Undo the push that is staged, and say whether that was possible: a single insertion may have been kept in part."""
         if self._is_taken:
             return False
         self.table.rollback()
@@ -129,12 +132,12 @@ class Ingress:
         return True
 
     def advance(self, cti: int) -> None:
-        """Take a CTI that its sender has not sent; while a push is staged it is part of it."""
+        """Advance the CTI, though no event has brought it. If a push is staged, it becomes part of that."""
         take = self.table.advance if self._before is None else self.table.promise
         take(cti)
 
     def stats(self) -> dict[str, int]:
-        """Return the source's figures for `session.stats()`; its events are the ids that can still change."""
+        """Return the source's figures for `session.stats()`. Its events are the ids that can still change."""
         return {
             "windows": 0,
             "events": len(self.table),
@@ -146,7 +149,7 @@ class Ingress:
         }
 
     def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
-        """Take events, cut at their CTIs: insertions at once where nothing is special about them, else event by event."""
+        """Return events as pieces, cut at CTIs. A piece of plain insertions is processed in columns, any other event by event."""
         if not self._is_plain:
             return self._events(events)
         pieces: list[Piece] = []
@@ -155,8 +158,8 @@ class Ingress:
             pieces += self._events(piece) if taken is None else [taken]
         return pieces
 
-    def _alone(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
-        """Take an insertion that comes alone; None, and nothing is done, where it needs a closer look."""
+    def _single_insertion(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
+        """Process a push of a single insertion; None, with no effect, unless it is a plain one."""
         if type(pushed) is not list or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
         id, le, re, payload = event.id, event.le, event.re, event.payload
@@ -168,12 +171,12 @@ class Ingress:
         values = None if schema is None or le == re else plain_values(payload, schema)
         batch: Batch | None
         if schema is not None and values is not None:
-            batch = Few(((id, 0, le, le, re),), (values,), schema)
+            batch = RowBatch(((id, 0, le, le, re),), (values,), schema)
         else:
             batch = self._in_columns([id], np.array([le]), np.array([re]), [payload := plain(payload)])
         if batch is None:
             return None
-        self._is_taken = True  # nothing undoes what follows
+        self._is_taken = True  # what follows cannot be undone
         if not self.table.admit_alone(id, le, re, payload):
             self._is_taken = False
             return None
@@ -188,8 +191,8 @@ class Ingress:
         self.changes_out += 1
         return piece_of((batch, self.table.cti))
 
-    def _few(self, rows: Sequence[ChangeRow]) -> Batch | None:
-        """Return changes in Python's own values; None where they are many, or one needs a closer look."""
+    def _row_batch(self, rows: Sequence[ChangeRow]) -> Batch | None:
+        """Return changes as a row batch; None if they are many, or if one is not plain."""
         if self.schema is None or len(rows) > _FEW:
             return None
         found = []
@@ -198,15 +201,15 @@ class Ingress:
             if values is None or re_old == re_new:
                 return None
             found.append(values)
-        return Few([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
+        return RowBatch([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
 
     def _in_columns(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> Batch | None:
-        """Return insertions as columns, None where a payload does not fit."""
+        """Return insertions in columns; None if a payload does not fit the schema."""
         table = self._table(payloads)
         return None if table is None else Batch(Incarnations(object_column(ids), le), le, le, re, table)
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
-        """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
+        """Process insertions, and the CTI after them if there is one; None, with no effect, unless all are plain."""
         last = piece[-1]
         inserts: Sequence[Any] = piece[:-1] if isinstance(last, Cti) else piece
         if unique(map(type, inserts)) != {Insert}:
@@ -216,8 +219,12 @@ class Ingress:
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
         if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
             return None
-        few = None if len(ids) > _FEW else self._few([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
-        batch = self._in_columns(ids, le, re, payloads) if few is None else few
+        row_batch = (
+            None
+            if len(ids) > _FEW
+            else self._row_batch([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
+        )
+        batch = self._in_columns(ids, le, re, payloads) if row_batch is None else row_batch
         if batch is None or not self.table.admit_all(ids, le, re, payloads):
             return None
         self.schema = self.schema or batch.table.schema
@@ -227,14 +234,14 @@ class Ingress:
         return Piece(batch, self.table.cti)
 
     def _table(self, payloads: Sequence[Any]) -> Table | None:
-        """Return payloads as columns, None where one does not fit."""
+        """Return payloads as columns; None if one does not fit the schema."""
         try:
             return table_of(payloads, self.schema)
         except SchemaError:
             return None
 
     def _events(self, events: Iterable[Event[Any]], is_numbered: bool = False) -> list[Piece]:
-        """Take events one by one; ids that are the numbers of rows nobody sends again."""
+        """Process events one by one. Rows that were numbered here have ids that no sender uses again."""
         pieces: list[Piece] = []
         net: dict[Hashable, NetChange] = {}
         for raw in events:
@@ -247,7 +254,7 @@ class Ingress:
             is_again = self.progress is not None and isinstance(event, Insert) and self.table.knows(event.id)
             admitted = self.table.admit(event, is_numbered)
             if is_again and admitted is not None:
-                # A CTI of the progress policy has let the id go: the plan must see it before the id comes again.
+                # The progress policy's CTI has freed the id: the plan must get that CTI before the id is used again.
                 pieces.append(self._piece(net, is_numbered))
                 net = {}
             if admitted is not None:
@@ -259,7 +266,7 @@ class Ingress:
         return pieces
 
     def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange], is_numbered: bool) -> None:
-        """Add an event that has been admitted to the net changes."""
+        """Add an admitted event to the net changes."""
         if isinstance(event, Insert):
             self.schema = schema_for(self.schema, event.id, event.payload, self.source.source)
             id = event.id if is_numbered else self.numbers.called(event.id)
@@ -276,9 +283,9 @@ class Ingress:
         for change in changes:
             if change.re_old == change.re_new:
                 change.re_old = change.re_new = change.re_seen
-        few = self._few([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
-        if few is not None:
-            return Piece(few, self.table.cti)
+        row_batch = self._row_batch([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
+        if row_batch is not None:
+            return Piece(row_batch, self.table.cti)
         le = _ticks(change.le for change in changes)
         ids = [change.id for change in changes]
         batch = Batch(
@@ -291,7 +298,7 @@ class Ingress:
         return Piece(batch, self.table.cti)
 
     def _columns(self, inserts: Inserts) -> list[Piece]:
-        """Take insertions in columns; what columns cannot judge goes event by event."""
+        """Process insertions that are in columns already; event by event if they need checks that columns cannot do."""
         if not len(inserts):
             return []
         if inserts.ids is not None or not self._is_plain:
@@ -318,7 +325,7 @@ class Ingress:
         return Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table)
 
     def _admitted(self, inserts: Inserts, first: int, ctis: Ticks) -> Batch:
-        """Return the rows that are not dropped as late, some with a later LE; before each row this CTI holds."""
+        """Return the rows that are not dropped as late, some with a later LE. The CTI given for each row is the one before it."""
         le, re = inserts.le, inserts.re
         is_late = le < ctis
         moved = is_late & (re > ctis) if self.source.on_violation == "adjust" else np.zeros(len(le), dtype=np.bool_)
@@ -335,7 +342,7 @@ class Ingress:
         return Batch(first + rows, starts, starts, re[rows], inserts.table.take(rows))
 
     def _late(self, le: Ticks) -> Ticks | None:
-        """Return the CTI that holds before each of some insertions, if one of them breaks it; else None."""
+        """Return the CTI before each of some insertions, if one of them is late; else None."""
         cti = self.table.cti
         if self.progress is None or len(le) == 1:
             return np.full(len(le), cti) if cti > MIN_TIME and least(le) < cti else None
@@ -347,7 +354,7 @@ class Ingress:
         return ctis if (le < ctis).any() else None
 
     def _progress_with(self, le: Ticks) -> None:
-        """Let the progress policy take insertions, none of which is late."""
+        """Advance the progress policy by insertions, none of which is late."""
         if self.progress is not None:
             self.progress.seen += len(le) - 1
             self.table.promise(self.progress.after(largest(le)))
@@ -359,7 +366,7 @@ class Ingress:
 
 
 def _are_lifetimes(inserts: Inserts) -> bool:
-    """Say whether every row has a lifetime; points, whose REs nobody has made, have."""
+    """Say whether every row has LE < RE. Points do, and their REs need not be made for that."""
     return inserts.ends is None or not ((inserts.le > inserts.ends).any() or (inserts.le == INFINITY).any())
 
 

@@ -1,9 +1,10 @@
-"""Group numbers: one integer per group, equal where keys are, made in columns and spelled out only at the edge of a group-apply.
+"""Group numbers: an integer for each group, equal where keys are.
 
-A key has parts: its values and, in a nested group, the group around it. Integers that fit are their own numbers, if the first
-ones lie close together; of other values each is remembered under a number, until no operator holds a row or a window of such a
-group. The numbers of two parts are put
-side by side in one integer.
+They are made in columns, and spelled out only at a group-apply's exit.
+
+A key has parts: its values and, in a nested group, the surrounding group. Small integers that lie close together are their own
+numbers; any other value is remembered under a number, until no operator holds a row or a window of such a group. The numbers of
+two parts are put side by side in one integer.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _PLAIN: Final = PLAIN | AS_THEY_ARE
 _TYPED: Final = frozenset({int, float, bool})
 _NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
-"""So many values are worth a look at all of them."""
+"""With this many values, all are inspected first."""
 
 _SPREAD: Final = 1_024
-"""So many integers are worth a look at how far apart they lie."""
+"""With this many integers, their range is inspected first."""
 _SPARSE: Final = 64
-"""Integers lie far apart where there is one of so many: it is then worth a look for each row that numbers lie close together."""
+"""Integers are sparse if there is one in so many: then each row may be inspected to learn that numbers lie close together."""
 _LARGE: Final = 2**16
-"""So many keys are ordered sooner by the ranks of their values, though these are integers."""
+"""With this many keys, it is faster to sort by the ranks of values, even of integers."""
 
 
 _KNOWN: Final[WeakKeyDictionary[Dictionary, KnownValues]] = WeakKeyDictionary()
@@ -80,7 +81,7 @@ class PartNumbers:
         self.limit: int = 2 ** (bits - 1)
         self.wide: int = self.limit + self.limit // 2
         self._are_own = False
-        """Whether integers have come before all others: they are not remembered with others then."""
+        """Whether the first values were integers: these are then not remembered together with others."""
         self._own = self.limit
         self._numbers = _Numbers(self)
         self._shown = Dictionary()
@@ -93,7 +94,7 @@ class PartNumbers:
 
     @property
     def _n_values(self) -> int:
-        """How many values it remembers that are no numbers of their own."""
+        """The number of values that are remembered."""
         return self._shown.size - len(self._free)
 
     def before_saved(self) -> None:
@@ -101,7 +102,7 @@ class PartNumbers:
         if (first := len(self._numbers)) < self._n_values:
             is_there = np.ones(self._shown.size, dtype=np.bool_)
             is_there[:first] = False
-            if self._free:  # then all that are there wait
+            if self._free:  # then none of the values has been made
                 is_there[self._free] = False
                 self._shown.put(np.array(self._free), None, self._shown.size)
             places = flatnonzero(is_there)
@@ -150,7 +151,7 @@ class PartNumbers:
         """Return the numbers of held values; of those that no row has none is remembered."""
         source = column.source
         if self._are_own and isinstance(source, Typed) and not source.is_coded and column.dtype.kind == "i":
-            return self._of_integers(column.column)  # to look for each costs less than to code them first
+            return self._of_integers(column.column)  # looking up each row is cheaper than dictionary encoding first
         known = _KNOWN.get(self._shown)
         numbers = None if known is None else known.of_rows(source, column.rows)
         if numbers is None:
@@ -186,9 +187,9 @@ class PartNumbers:
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, look, wait, self._n_values)
 
     def _waiting(self, values: Source) -> Ticks:
-        """Return the numbers of values that are new, which wait until somebody reads them."""
+        """Return the numbers of new values, which are not made until they are read."""
         behind = np.arange(self._shown.size, self._shown.size + values.size)
-        # A place whose value has been read is not taken again: those that wait stand behind it.
+        # The place of a value that has been read is not reused: values not made yet are behind it.
         places = self._places(values.size) if self._shown.waits else behind
         self._shown.wait(values, places)
         return self.limit + places
@@ -212,7 +213,7 @@ class PartNumbers:
         return numbers
 
     def _remembered(self, keys: list[Any], values: list[Any], kinds: set[type]) -> Ticks:
-        """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
+        """Return the numbers of many values, given their `payload_key`s: all of them are remembered."""
         self.before_saved()
         if None in map(self._numbers.get, keys):
             new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
@@ -236,7 +237,9 @@ class PartNumbers:
         return self._numbers[value] if kind in _SELF else self.number(payload_key(value), value)
 
     def _of_integers(self, column: Ticks) -> Ticks:
-        if not len(column) or largest(column.view(np.uint64)) < self._own:  # a negative one is beyond all others there
+        if (
+            not len(column) or largest(column.view(np.uint64)) < self._own
+        ):  # unsigned, a negative number is larger than all others
             return column
         if not self._own:
             return self._of_wide(column)
@@ -306,7 +309,7 @@ class PartNumbers:
     def _wide_integers(self) -> Dictionary:
         """Return the integers that are looked up, each at its slot: what is found of them is found once."""
         found, n_free = _WIDE.get(self._wide, (None, 0))
-        if found is None or self._wide.n_free < n_free:  # a slot that was free has another integer now
+        if found is None or self._wide.n_free < n_free:  # a free slot may have been reused for another integer
             found = Dictionary(np.empty(0, dtype=np.int64))
         if found.size < self._wide.stop:
             found.follow(self._wide.group[np.arange(found.size, self._wide.stop)])
@@ -340,7 +343,7 @@ class PartNumbers:
             (self._shown, values), self._free = found, flatnonzero(~are_kept).tolist()
             _KNOWN[self._shown] = KnownValues.of(values, self.limit + kept)
             return
-        self._shown = self._shown.copy()  # what has been known of held values is known no more
+        self._shown = self._shown.copy()  # cached facts about held values are no longer valid
         if n_kept < self._n_values:
             self.before_saved()
             known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
@@ -427,26 +430,26 @@ def payload_parts(key: Expr, schema: Schema | None) -> Expr:
 
 
 class KeyTable:
-    """The groups of a group-apply: their numbers, and what is known of each number.
+    """The groups of a group-apply: their numbers, and the key of each.
 
-    `around` is the table of the groups around these, which are then the first part of each key.
+    `around` is the table of the surrounding groups, if there are any.
     """
 
     least = 1_000
-    """So many values may be remembered before anyone asks which of them are still needed."""
+    """This many values may be remembered before it is checked which are still needed."""
 
     def __init__(self, key: Expr, around: KeyTable | None = None) -> None:
         self.schema = key.schema if isinstance(key, Make) else None
         self.exprs = parts_of(key)
         self.around = around
         n = len(self.exprs) + (around is not None)
-        # Of three parts and more, the first two make one, that and the third one, and so on.
+        # Parts are combined from the left: the first two, then the result and the third, and so on.
         self._lasts = [PartNumbers(_HALF) for _ in range(n - 1)]
         self._firsts = [PartNumbers(_HALF) for _ in range(n - 1)]
         self._only = PartNumbers(BITS)
         self._due = self.least
         self._just_shown: list[Ticks] = []
-        """Groups whose keys have been shown in this step: those of windows that have closed, say, most of which come again."""
+        """Groups whose keys were shown in this step: often those of closed windows, most of which return."""
 
     def numbers(self, columns: Sequence[AnyColumn], around: Ticks | None) -> Ticks:
         """Return the group of each row, given the values of `exprs` and the group around it."""
@@ -567,11 +570,11 @@ class KeyTable:
 
     @property
     def is_due(self) -> bool:
-        """Whether so many values are remembered that it is time to find out which are needed."""
+        """Whether so many values are remembered that it should be checked which are needed."""
         return self.remembered > self._due
 
     def keep(self, numbers: Ticks) -> None:
-        """Forget what only other groups have, which are not shown in this step either."""
+        """Forget what only other groups need that were not shown in this step."""
         held, _ = counted_runs(np.sort(np.concatenate([numbers, *self._just_shown])))
         self._only.keep(held)
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
@@ -581,10 +584,10 @@ class KeyTable:
         self._due = max(self.least, 2 * self.remembered)
 
     def end_step(self) -> None:
-        """Note that a step is done."""
+        """End a step."""
         self._just_shown.clear()
 
     @property
     def remembered(self) -> int:
-        """How many values are remembered."""
+        """The number of values that are remembered."""
         return sum(map(len, [*self._firsts, *self._lasts])) if self._firsts else len(self._only)

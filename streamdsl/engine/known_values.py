@@ -1,4 +1,4 @@
-"""Values that are known again by their fingerprints, and the number of each."""
+"""Values that are recognized by their fingerprints, with the number of each."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ Wait: TypeAlias = Callable[[Source], Ticks]
 
 
 class KnownValues:
-    """The numbers of values, of each kind those that have come.
+    """The numbers of values that have been seen, by kind. Values of the first source are indexed only when there is a second one.
 
-    Those of the first source are not looked for until another one comes: a table as a whole comes once.
+    A table that is pushed whole is the only source, and so needs no index.
     """
 
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
         self._first: ref[Source] | None = None
         self._is_alone = True
-        """Whether no other source than the first one has come yet."""
+        """Whether only one source has been seen."""
         self._book: tuple[Codebook, Known] | None = None
-        """The last codebook, and what is known of its codes."""
+        """The latest codebook, and the numbers of its codes."""
         self._recurs = False
-        """Whether most values that come have come before."""
+        """Whether most values have been seen before."""
         self._n_waited = 0
         """How many values wait, or have waited."""
         self._late: list[tuple[Source, Ticks]] = []
-        """Those of the first source, which nobody knows by their fingerprints yet."""
+        """Values of the first source that are not indexed by their fingerprints yet."""
 
     @classmethod
     def of(cls, waiting: Source, numbers: Ticks) -> KnownValues:
@@ -51,17 +51,17 @@ class KnownValues:
         return known
 
     def recall(self, source: Source) -> Known | None:
-        """Return what is known of the codes of a source from one before it."""
+        """Return the numbers that an earlier source has for the codes of this one."""
         book = source.codebook if self._book is not None else None
         return self._book[1] if book is not None and self._book is not None and book.is_same(self._book[0]) else None
 
     def note(self, source: Source, known: Known) -> None:
-        """Remember what is known of the codes of a source."""
+        """Record the numbers of a source's codes."""
         if (book := source.codebook) is not None:
             self._book = book, known
 
     def of_rows(self, source: Source, rows: Rows | slice) -> Ticks | None:
-        """Return the number of each of some rows, -1 where its value is not known; None where it is better to ask for codes."""
+        """Return the number of each row's value, -1 for an unknown one; None if codes are cheaper."""
         given = source.row_fingerprints(rows) if self._recurs else None
         known = None if given is None else self._kinds.get(given.kind)
         if given is None or known is None:
@@ -104,7 +104,7 @@ class KnownValues:
         return numbers
 
     def _learn_late(self) -> None:
-        """Learn the values of the first source, now that another one has come."""
+        """Index the values of the first source, now that there is a second one."""
         for waiting, numbers in self._late:
             if (given := waiting.only(_ALL).row_fingerprints(_ALL)) is not None:
                 known = self._kinds.setdefault(given.kind, _OneKind())

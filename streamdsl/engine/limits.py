@@ -1,4 +1,4 @@
-"""What a session does about pushes of which too much would come: they are undone, and what is held for nothing is named early."""
+"""What a session does about excessive pushes: they are undone, and output that is held back without end is warned of early."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator, Piece, RowOperator
-from streamdsl.engine.room import PER_ROW, Before, Coming, most_windows
-from streamdsl.engine.sent import Sent
+from streamdsl.engine.step_output import StepOutput
+from streamdsl.engine.window_budget import PER_ROW, Arrivals, Backup, most_windows
 from streamdsl.errors import HeldOutputWarning, UnboundedOutputError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
 _FEW: Final = 16
-"""So many events are looked at one by one."""
-_ENDLESS_ROW: Final = Coming(1, 0, INFINITY)
-"""What windows come of that last as long as rows do, many of them come of it."""
+"""Up to this many events are looked at one by one."""
+_ENDLESS_ROW: Final = Arrivals(1, 0, INFINITY)
+"""A row without end: an operator that makes many windows of it is limited."""
 _LOOK: Final = 1024
-"""After so many of them it is found out anew how far they may reach."""
+"""After this many events their reach is computed again."""
 WARN: Final = 100_000
-"""So many rows and windows may be held, and so many events come, while the output's CTI stays, before a session warns."""
+"""A session warns once when so many rows and windows are held. As many events have arrived since the output CTI advanced."""
 
 
 class Limits:
-    """The operators of a session of which windows come that last as long as rows do."""
+    """The operators of a session whose number of windows grows with the durations of rows."""
 
     def __init__(self, session: Session[Any]) -> None:
         self._session = session
         self._most = most_windows(session.options)
-        makers = [each for each in session._graph.operators if each.could_make(_ENDLESS_ROW)]
+        makers = [each for each in session._graph.operators if each.max_new_windows(_ENDLESS_ROW)]
         self._makers = makers if session.undoes else []
         self._sources = {id(each): _source_of(session._graph, each) for each in makers}
         self._latest = MIN_TIME
         self._reach = self._left = -1
-        self.unsettled = 0
-        """How many events have come since the output's CTI rose last."""
+        self.events_since_cti = 0
+        """The number of events since the output CTI advanced."""
         self._is_named = False
 
     def is_small(self, pushed: Any) -> bool:
-        """Say whether of a push no more windows can come than a session may make."""
+        """Say whether a push certainly makes no more windows than allowed."""
         if not self._makers:
             return True
         if type(pushed) is not list or len(pushed) > _FEW or len(pushed) > self._left:
@@ -73,42 +73,44 @@ class Limits:
         self._left -= len(pushed)
         return True
 
-    def push(self, ingress: Ingress, pushed: Any) -> list[Sent]:
-        """Take a push of which much may come, and what clocks say after it; raises `UnboundedOutputError`, and it is undone."""
+    def push(self, ingress: Ingress, pushed: Any) -> list[StepOutput]:
+        """Run a push that may make many windows, and the clocks after it. It is undone if it raises `UnboundedOutputError`."""
         session = self._session
         pieces = session._opened(ingress, pushed, stays_open=True)
         ctis = [ingress.cti, session._time_of_day(), *(piece.cti for piece in pieces)]
-        coming = Coming.of([piece.batch for piece in pieces], max(ctis))
-        if not coming.rows:  # what has waited for the time may come now
-            coming.start = min([coming.end, *session._ctis.values()])
-        if self._could_make(coming, ingress.name) > max(self._most, PER_ROW * coming.rows):
+        arrivals = Arrivals.of([piece.batch for piece in pieces], max(ctis))
+        if not arrivals.rows:  # windows that waited for this time may open
+            arrivals.start = min([arrivals.end, *session._ctis.values()])
+        if self._could_make(arrivals, ingress.name) > max(self._most, PER_ROW * arrivals.rows):
             return self._carefully(ingress, pieces)
         ingress.commit()
-        self._look(coming.end)
+        self._extrapolate(arrivals.end)
         return [*(session._step({ingress.name: piece}) for piece in pieces), *session._tick()]
 
-    def _could_make(self, coming: Coming, source: str | None) -> float:
-        """Return the most windows that an operator could make; of what is behind others no rows are known."""
-        other = Coming(1, coming.start, coming.end)
-        return max(each.could_make(coming if self._sources[id(each)] in (source, None) else other) for each in self._makers)
+    def _could_make(self, arrivals: Arrivals, source: str | None) -> float:
+        """Return an upper bound of the windows that an operator makes. If it is behind others, its input is not known."""
+        other = Arrivals(1, arrivals.start, arrivals.end)
+        return max(
+            each.max_new_windows(arrivals if self._sources[id(each)] in (source, None) else other) for each in self._makers
+        )
 
-    def _look(self, time: int) -> None:
-        """Find out how far the next events may reach, of which no close look is taken then."""
+    def _extrapolate(self, time: int) -> None:
+        """Compute how far the next events may reach without a closer look at them."""
         self._latest = max(self._latest, time)
         self._left, self._reach = _LOOK, 2**40
         while self._reach:
-            if self._could_make(Coming(_LOOK, self._latest - self._reach, self._latest + self._reach), None) <= self._most:
+            if self._could_make(Arrivals(_LOOK, self._latest - self._reach, self._latest + self._reach), None) <= self._most:
                 return
             self._reach //= 4
 
-    def _carefully(self, ingress: Ingress, pieces: Sequence[Piece]) -> list[Sent]:
-        """Run pieces of which too much may come."""
+    def _carefully(self, ingress: Ingress, pieces: Sequence[Piece]) -> list[StepOutput]:
+        """Run pieces that may make too many windows."""
         session = self._session
-        session._wake()
+        session._flush()
         before = self._before(ingress)
         try:
             sent = [*(session._step({ingress.name: piece}) for piece in pieces), *session._tick()]
-            session._wake()  # what waits must not fail later
+            session._flush()  # buffered input must not fail later
         except UnboundedOutputError as error:
             if before is None:
                 ingress.commit()
@@ -125,32 +127,32 @@ class Limits:
         self._left = -1
         return sent
 
-    def _before(self, ingress: Ingress) -> Before | None:
-        """Return what the session holds, None where that cannot be copied, or where others have read of this push by then."""
+    def _before(self, ingress: Ingress) -> Backup | None:
+        """Return a backup of the session; None if it cannot be copied, or if attached queries would have read the push."""
         session, graph = self._session, self._session._graph
         if session._attached:
             return None
-        objects: list[Any] = [*graph.key_tables, *graph.operators, *graph.passages]
+        objects: list[Any] = [*graph.key_tables, *graph.operators, *graph.fused_operators]
         objects += [*session.published.values(), session.output, session._egress]
         objects += [each for each in session._sources.values() if each is not ingress]
         objects += [] if session._waiting is None else [session._waiting]
         own = {name: getattr(session, name) for name in ("_ctis", "_now", "_early")}
         try:
-            return Before(objects, [session.plan, *session.parts.all], session, own)
+            return Backup(objects, [session.plan, *session.parts.all], session, own)
         except Exception:
             return None
 
-    def name_cause(self, came: int, sent: Sequence[Sent]) -> None:
-        """Warn, once, where much has come and is held, and the output's CTI does not go on."""
+    def name_cause(self, came: int, sent: Sequence[StepOutput]) -> None:
+        """Warn, once, if much has arrived and is held, and the output CTI does not advance."""
         if any(each.cti is not None for each in sent):
-            self.unsettled = 0
+            self.events_since_cti = 0
             return
-        self.unsettled += came
-        if self.unsettled < WARN or self._is_named:
+        self.events_since_cti += came
+        if self.events_since_cti < WARN or self._is_named:
             return
-        self.unsettled = 0
+        self.events_since_cti = 0
         session = self._session
-        session._wake()
+        session._flush()
         held = _held(session._graph, session._egress)
         why = session._why() if held >= WARN else None
         if why is not None:
@@ -164,7 +166,7 @@ def _held(graph: Graph, egress: Any) -> int:
 
 
 def _source_of(graph: Graph, operator: Operator) -> str | None:
-    """Return the source whose rows an operator reads as they are; an empty name where it reads others."""
+    """Return the source that an operator reads directly, an empty name if there is none."""
     (at,) = next(stage.inputs for stage in graph.stages if stage.operator is operator)
     while isinstance(graph.stages[at].operator, RowOperator):
         (at,) = graph.stages[at].inputs

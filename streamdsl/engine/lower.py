@@ -1,4 +1,4 @@
-"""From a plan to running operators: which operator each node gets."""
+"""Lowering: from a plan to a graph of running operators."""
 
 from __future__ import annotations
 
@@ -11,11 +11,21 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
-from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable, payload_parts
-from streamdsl.engine.operator import Gate, Operator, Part, Passage, Piece, Port, RowOperator, line_of, through
-from streamdsl.engine.room import most_windows
+from streamdsl.engine.operator import (
+    EmitPolicy,
+    FusedOperators,
+    InputPort,
+    Operator,
+    Part,
+    Piece,
+    RowOperator,
+    pipeline_of,
+    through,
+)
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.engine.window_budget import most_windows
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
@@ -58,19 +68,19 @@ Options: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """What the choice of an operator depends on, besides its node."""
+    """What the choice of an operator depends on besides its node."""
 
-    gate: Gate
+    emit_policy: EmitPolicy
     options: Options
 
 
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator that a node gets, which `options` may want to be the general one."""
+    """Return the window operator for a node. `options` may ask for the general or the columnar one."""
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
-        return _named("general.operator", "GeneralWindowOperator")
+        return _named("general.window_operator", "GeneralWindowOperator")
     from streamdsl.engine.operators.columnar import ColumnarWindowOperator, adds_up
 
     on_grid = isinstance(node.windows, Hopping)
@@ -135,7 +145,7 @@ def _named(module: str, name: str) -> type[Any]:
 
 
 def operator_class(node: Node, options: Options) -> type[Any]:
-    """Return the operator that a node gets."""
+    """Return the operator class for a node."""
     if isinstance(node, (WindowAggregate, WindowApply)):
         return window_operator(node, options)
     return named_operator(type(node))
@@ -148,7 +158,7 @@ def operator_kinds(plan: Node) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Stage:
-    """An operator in the graph, and the stages that it reads; `None` for a source."""
+    """An operator in the graph, and the stages that it reads. A source is a stage without an operator."""
 
     operator: Operator | None
     inputs: tuple[int, ...]
@@ -157,34 +167,31 @@ class Stage:
 
 @dataclass(slots=True)
 class Graph:
-    """The running operators of a plan in an order in which every input comes before its reader, and which of them are outputs."""
+    """The running operators of a plan, in topological order, and which of them are outputs."""
 
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
     outputs: list[int] = field(default_factory=list)
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
-    """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
-    lines: dict[str, list[Part]] = field(default_factory=dict)
-    """The operators that few rows of a source pass, where each of them reads the one before it, once, up to the only output."""
+    """Chains of row operators that large batches pass slice by slice, by their first stage. The others have empty chains."""
+    pipelines: dict[str, list[Part]] = field(default_factory=dict)
+    """By source the pipeline that row batches pass up to the only output, if all stages on the way have one reader."""
     frontiers: list[Stage] = field(default_factory=list)
-    """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
+    """The stages that decide the final frontier of the only output, which is the last one."""
     _has_run: bool = False
-    """Whether each operator has been given the CTIs of all its inputs."""
+    """Whether every operator has got the CTIs of all its inputs."""
 
     keeps_keys: bool = False
-    """Whether no key is forgotten now: rows wait whose keys nobody has looked at."""
+    """Whether key tables may forget nothing now, because buffered rows have keys that are not numbered yet."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        """Run one piece of every source through the plan, and return what comes of each output.
-
-        Each operator runs once, when all its inputs have.
-        """
-        line = None
+        """Run one piece of every source through the plan, and return the pieces of the outputs. Each operator runs once."""
+        pipeline = None
         if self._has_run and len(pieces) == 1:
             ((name, piece),) = pieces.items()
-            line = self.lines.get(name) if type(piece.batch) is Few else None
-        out = self._through(pieces, ctis) if line is None else [through(line, piece)]
+            pipeline = self.pipelines.get(name) if type(piece.batch) is RowBatch else None
+        out = self._through(pieces, ctis) if pipeline is None else [through(pipeline, piece)]
         for table in self.key_tables:
             if table.is_due and not self.keeps_keys and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
@@ -192,18 +199,18 @@ class Graph:
             table.end_step()
         return out
 
-    def settle(self) -> None:
-        """Let operators know what has passed them: somebody looks at them."""
-        for passage in self.passages:
-            passage.settle()
+    def flush_counters(self) -> None:
+        """Hand deferred row counts and CTIs on to the operators."""
+        for fused in self.fused_operators:
+            fused.flush_counters()
 
     @property
-    def passages(self) -> list[Passage]:
-        """The passages in the lines."""
-        return [part for line in self.lines.values() for part in line if type(part) is Passage]
+    def fused_operators(self) -> list[FusedOperators]:
+        """The fused operators of all pipelines."""
+        return [part for pipeline in self.pipelines.values() for part in pipeline if type(part) is FusedOperators]
 
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
-        """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
+        """Return the RE up to which rows of the only output are final, after these CTIs of the sources."""
         found: list[Frontier] = []
         for stage in self.frontiers:
             if stage.operator is None:
@@ -216,7 +223,7 @@ class Graph:
         return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        self.settle()
+        self.flush_counters()
         self._has_run = True
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
@@ -232,7 +239,7 @@ class Graph:
         return [out[i] for i in self.outputs]
 
     def _forget_keys(self) -> None:
-        """Let the tables of keys forget the groups that no operator holds any more."""
+        """Let the key tables forget the groups that no operator holds."""
         held: dict[KeyTable, list[Ticks]] = {table: [] for table in self.key_tables}
         for operator in self.operators:
             if operator.key_table is not None:
@@ -246,7 +253,7 @@ class Graph:
 
     @property
     def operators(self) -> list[Operator]:
-        """The operators, in order."""
+        """The operators, in topological order."""
         return [stage.operator for stage in self.stages if stage.operator is not None]
 
     def add(self, operator: Operator | None, inputs: tuple[int, ...] = (), source: str = "") -> int:
@@ -255,8 +262,8 @@ class Graph:
         return len(self.stages) - 1
 
 
-def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
-    """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
+def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | None = None) -> Graph:
+    """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option."""
     for name in options or {}:
         if name not in ("attach", "most_windows", "window"):
             raise QueryError(
@@ -264,33 +271,35 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
                 hint='for example engine_options={"most_windows": 10_000}',
             )
     graph = Graph()
-    builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
+    builder = _Builder(
+        graph, labels(plan), Lowering(replace(emit_policy or EmitPolicy(), most=most_windows(options or {})), options or {})
+    )
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
-    graph.lines = dict(_lines(graph))
+    graph.pipelines = dict(_pipelines(graph))
     graph.frontiers = _frontiers(graph)
     return graph
 
 
-def _lines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
-    """Yield the sources whose rows pass one operator after the other, each with these."""
+def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
+    """Yield each source whose rows pass a single chain of operators, with that pipeline."""
     readers: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, stage in enumerate(graph.stages):
         for place, read in enumerate(stage.inputs):
             readers[read].append((number, place))
     for at in [number for number, stage in enumerate(graph.stages) if stage.operator is None]:
-        source, passed = graph.stages[at].source, list[Operator | Port]()
+        source, passed = graph.stages[at].source, list[Operator | InputPort]()
         while len(readers[at]) == 1:
             ((at, place),) = readers[at]
             stage = graph.stages[at]
             if stage.operator is not None:
-                passed.append(stage.operator if len(stage.inputs) == 1 else Port(stage.operator, place))
+                passed.append(stage.operator if len(stage.inputs) == 1 else InputPort(stage.operator, place))
         if graph.outputs == [at] and not readers[at]:
-            yield source, line_of(passed)
+            yield source, pipeline_of(passed)
 
 
 def _frontiers(graph: Graph) -> list[Stage]:
-    """Return the stages without those that pass on what they are given; their inputs are places in what is returned."""
+    """Return the stages that have a final frontier of their own; `inputs` are indices in what is returned."""
     found: list[Stage] = []
     places: list[int] = []
     for stage in graph.stages[: max(graph.outputs) + 1]:
@@ -304,7 +313,7 @@ def _frontiers(graph: Graph) -> list[Stage]:
 
 
 def _chains(graph: Graph) -> dict[int, list[Operator]]:
-    """Return the chains of operators that rows pass one by one before an operator that takes slices: they are run together."""
+    """Return the chains of row operators before each operator that takes slices."""
     readers = Counter([*graph.outputs, *(i for stage in graph.stages for i in stage.inputs)])
     chains: dict[int, list[Operator]] = {}
     for stage in graph.stages:
@@ -324,7 +333,7 @@ def _is_large(batch: Batch) -> bool:
 
 
 def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
-    """Run a piece through operators that rows pass one by one: what one makes of a slice is in the cache for the next."""
+    """Run a piece through a chain, slice by slice: what one operator makes of a slice is in the cache for the next."""
     (piece,) = inputs
     if not piece.batch.is_large:
         for operator in chain:
@@ -363,7 +372,7 @@ class _Builder:
 
     def _operator(self, label: str, node: Node) -> Operator:
         made = operator_class(node, self.lowering.options)
-        operator: Operator = made(label, node, self.lowering.gate) if made.takes_gate else made(label, node)
+        operator: Operator = made(label, node, self.lowering.emit_policy) if made.takes_emit_policy else made(label, node)
         return self._in_scope(operator)
 
     def _in_scope(self, operator: Operator) -> Operator:

@@ -1,4 +1,4 @@
-"""Numbers of rows that come without ids, kept apart from the ids of senders that are numbers."""
+"""Numbers for rows without ids, kept apart from senders' ids that are integers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowNumbers:
         return same
 
     def give(self, rows: int) -> int:
-        """Return the number of the first of some rows."""
+        """Reserve numbers for some rows, and return the first."""
         first, self.next = self.next, self.next + rows
         self._given = self.next
         return first
@@ -46,7 +46,7 @@ class RowNumbers:
         return 0 <= id < self._given
 
     def is_clear(self, id: int) -> bool:
-        """Say whether an integer is the number of no row, and see to it that it never will be."""
+        """Say whether an integer is not the number of a row, and reserve it if so."""
         if self.is_given(id):
             return False
         if self.next <= id < _MOST:
@@ -65,7 +65,7 @@ class RowNumbers:
         return kinds <= {int, str}
 
     def called(self, id: Hashable) -> Hashable:
-        """Return what an event that comes in is called, and its retractions with it."""
+        """Return the id of an inserted event, which its retractions have too."""
         number = _number(id) if isinstance(id, Number) else None
         if number is None or self.is_clear(number):
             if self._called:
@@ -75,7 +75,7 @@ class RowNumbers:
         return self._called[id]
 
     def name(self, id: Hashable) -> Hashable:
-        """Return what an event that has come is called."""
+        """Return the id of an event that was inserted before."""
         return self._called.get(id, id) if self._called else id
 
     def forget(self, knows: Callable[[Hashable], bool], size: int) -> None:

@@ -1,4 +1,4 @@
-"""What an operator of the local engine is: net changes and a CTI in, net changes and a CTI out."""
+"""The operator of the local engine: changes and CTIs in, net changes and a CTI out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.frontiers import UNKNOWN, Frontier
 from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable, parts_of
-from streamdsl.engine.room import MOST, Coming
+from streamdsl.engine.row_batch import RowBatch, size_of
+from streamdsl.engine.window_budget import MOST, Arrivals
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, held, key_values, truth
 from streamdsl.expr.held import AnyColumn
@@ -29,61 +29,68 @@ from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 MatchKey: TypeAlias = tuple[int | None, Hashable]
-"""The group that a row is in, and what its key has in common with equal ones."""
+"""The group of a row and its normalized key: keys that are equal have equal ones."""
 
 
 class Piece(NamedTuple):
-    """One piece of input or output: the net changes, and then the CTI that holds (MIN_TIME: none yet)."""
+    """One step's input or output on one stream: net changes, then the CTI that holds after them (MIN_TIME: none yet)."""
 
     batch: Batch
     cti: int
 
 
 piece_of: Final[Callable[[tuple[Batch, int]], Piece]] = functools.partial(tuple.__new__, Piece)
-"""A piece of its parts, made at less than half the cost: there is one for each operator and push."""
+"""Make a `Piece` of a tuple. This costs less than half of calling the class, and there is one per operator and step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """Which windows may show their results, given the watermark (api, section 5)."""
+class EmitPolicy:
+    """Which windows may show their results, given the high water of the input.
+
+    Without `by_end` a window shows from its start on (`emit="speculative"`), with it once its end is reached
+    (`emit="watermark"`). A window that ends after `until`, the end of a bounded run, never shows.
+    """
 
     by_end: bool = False
     until: int = INFINITY
     final: bool = False
-    """Whether only results that no longer change are wanted: an operator may keep the others back."""
+    """Whether only final results are wanted (`emit="final"`): an operator may then keep back those that can still change."""
     most: int = MOST
-    """How many windows may come of a push, as in `Room`."""
+    """The most windows that a push may make, as in `WindowBudget`."""
 
-    def limit(self, watermark: int) -> int:
-        """Return the latest LE (or, by end, RE) that is open."""
-        return watermark
+    def limit(self, high_water: int) -> int:
+        """Return the latest LE (by end: RE) of a window that may show."""
+        return high_water
 
-    def is_open(self, le: int, re: int, watermark: int) -> bool:
+    def is_open(self, le: int, re: int, high_water: int) -> bool:
         """Say whether a window may show its result."""
-        return (re if self.by_end else le) <= watermark and re <= self.until
+        return (re if self.by_end else le) <= high_water and re <= self.until
 
 
 class Operator(ABC):
-    """A running operator. `step` is called once per piece of a push, when all inputs have their part of it.
+    """A running operator. `step` is called once for each piece of a push, when every input has its part of it.
 
-    Subclasses say how changes pass (`change`), what a CTI lets them forget (`forget`), how far it settles their output
-    (`output_cti`), up to which RE its rows are final (`final_frontier`), and which rows they hold back (`held_back`), which
-    their own CTI waits for. Between steps an operator keeps only what a later legal change can still need.
+    A subclass defines how changes are processed (`change`), which state a CTI makes unnecessary (`forget`), how far the output
+    CTI may advance (`output_cti`), up to which RE its rows are final (`final_frontier`), and the first LE of the rows that it
+    holds back (`held_back`), which the output CTI does not pass.
+
+    Invariants: the output CTI never goes back, no change has a sync time before it, and between steps an operator keeps only
+    state that a later legal change can need.
     """
 
     kind: str = ""
-    """The engine operator's name in `explain()`."""
-    takes_gate: ClassVar[bool] = False
-    """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
+    """The operator's name in `explain()`."""
+    takes_emit_policy: ClassVar[bool] = False
+    """Whether the constructor takes the `EmitPolicy` too: the operator shows results window by window, or cell by cell."""
 
     takes_slices: ClassVar[bool] = False
-    """Whether it takes a batch in slices as they have come through the operators before it."""
+    """Whether it takes a batch as slices, just as they leave the row operators before it."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.key_table: KeyTable | None = None
         self.input_ctis: list[int] = []
-        self.settled = MIN_TIME
+        self.cti_limit = MIN_TIME
         self.cti = MIN_TIME
         self.rows_in = 0
         self.rows_out = 0
@@ -91,7 +98,7 @@ class Operator(ABC):
         self.ending = False
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
-        """Take one piece of every input and return the piece of output that it causes."""
+        """Process one piece of every input and return the piece of output."""
         batches, ctis = [], []
         for batch, cti in inputs:
             batches.append(batch)
@@ -101,10 +108,10 @@ class Operator(ABC):
             return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
         if len(batches) > 1:
-            out = self._few_of(batches)
+            out = self._change_rows_of_one(batches)
         else:
-            out = self.few(batch, cti) if type(batch) is Few else None
-        out = self.change([each.columns if type(each) is Few else each for each in batches], ctis) if out is None else out
+            out = self.change_rows(batch, cti) if type(batch) is RowBatch else None
+        out = self.change([each.columns if type(each) is RowBatch else each for each in batches], ctis) if out is None else out
         for batch in batches:
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
@@ -112,50 +119,50 @@ class Operator(ABC):
             self._follow_ctis(ctis)
         return piece_of((out, self._risen()))
 
-    def _few_of(self, batches: Sequence[Batch]) -> Batch | None:
-        """Let few changes of one input pass, if that is all; None, and nothing is done, where columns have to say."""
+    def _change_rows_of_one(self, batches: Sequence[Batch]) -> Batch | None:
+        """Process a row batch of one input, if the others have no changes; None, with no effect: the columnar path must run."""
         came = [place for place, batch in enumerate(batches) if size_of(batch)]
-        few = batches[came[0]] if len(came) == 1 else None
-        return self.few_of(came[0], few) if type(few) is Few else None
+        only = batches[came[0]] if len(came) == 1 else None
+        return self.change_rows_of(came[0], only) if type(only) is RowBatch else None
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
-        """Do as `step` does with a piece of the only input."""
-        out = self.few(batch, cti)
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
+        """Do what `step` does, for a row batch of the only input."""
+        out = self.change_rows(batch, cti)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
-        return self.passed(batch, out, [cti])
+        return self.finish_rows(batch, out, [cti])
 
-    def passed(self, batch: Few, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
-        """Note what has come and what is made of it, and these CTIs of all inputs; return that, and the CTI."""
+    def finish_rows(self, batch: RowBatch, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
+        """Count the rows in and out, take the CTIs of all inputs, and return the output with the CTI after it."""
         self.rows_in += len(batch.changes)
-        self.rows_out += len(out.changes) if type(out) is Few else len(out)
+        self.rows_out += len(out.changes) if type(out) is RowBatch else len(out)
         if ctis != self.input_ctis:
             self.input_ctis = ctis
             self._follow_ctis(ctis)
-        return out, self.cti if self.settled <= self.cti else self._risen()
+        return out, self.cti if self.cti_limit <= self.cti else self._risen()
 
     def _follow_ctis(self, ctis: list[int]) -> None:
-        """Let go of what is not needed after the CTIs of the inputs, and find out how far they settle the output."""
+        """Drop the state that the CTIs of the inputs make unnecessary, and find out how far the output CTI may advance."""
         cti = min(ctis)
         self.forget(cti)
-        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+        self.cti_limit = INFINITY if cti == INFINITY else self.output_cti(ctis)
 
     def _risen(self) -> int:
-        """Return its CTI, which goes as far as the output is settled and no rows are held back."""
-        if self.settled > self.cti:
-            self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
+        """Advance the output CTI to its limit, or to the first row that is held back, and return it."""
+        if self.cti_limit > self.cti:
+            self.cti = INFINITY if self.cti_limit == INFINITY else max(self.cti, min(self.cti_limit, self.held_back()))
         return self.cti
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        """Return the net change of the output; the new CTIs count for the watermark."""
+        """Return the net change of the output. The CTIs count for the high water, and are otherwise handled by `step`."""
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
-        """Return what `change` does, in Python's own values; None, and nothing is done, where that is not so simple."""
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
+        """Return what `change` returns, computed row by row; None, with no effect, if the columnar path must run."""
         return None
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
-        """Return what `few` does, of changes of one of several inputs and of none of the others."""
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
+        """Do what `change_rows` does, for one of several inputs while the others have no changes."""
         return None
 
     def forget(self, cti: int) -> None:
@@ -163,52 +170,52 @@ class Operator(ABC):
 
     @property
     def passes_ctis(self) -> bool:
-        """Whether its CTI is that of its input, always."""
+        """Whether the output CTI always is the input's."""
         return False
 
     @property
-    def shows_at_ends(self) -> bool:
-        """Whether it is of windows that show their results when a CTI passes their ends, and then only."""
+    def emits_at_window_end(self) -> bool:
+        """Whether it is a window operator that emits a result when a CTI passes the window's end, and at no other time."""
         return False
 
     @property
     def is_grouped(self) -> bool:
-        """Whether it is in the body of a group-apply."""
+        """Whether it runs inside a group-apply."""
         return self.key_table is not None
 
     def path(self, group: int | None) -> Hashable:
-        """Return what stands for a group in row ids."""
+        """Return what identifies a group in row ids."""
         return None if self.key_table is None or group is None else self.key_table.path(group)
 
     def held_groups(self) -> Iterable[int | None]:
-        """Return the groups of which there is state; all others may be forgotten."""
+        """Return the groups that have state here; the key table may forget all others."""
         return ()
 
-    def could_make(self, coming: Coming) -> float:
-        """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
+    def max_new_windows(self, arrivals: Arrivals) -> float:
+        """Return an upper bound of the windows that some arrivals make; 0 if earlier input bounds it already."""
         return 0
 
     def output_cti(self, ctis: list[int]) -> int:
-        """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""
+        """Return how far the output CTI may advance after these input CTIs (docs/semantics.md, section 2, liveliness)."""
         return min(ctis)
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
-        """Return up to which RE the output's rows are final, where that is later than what its CTI says."""
+        """Return the RE up to which rows of the output are final, if that is later than what the output CTI implies."""
         return UNKNOWN
 
     def held_back(self) -> int:
-        """Return the first LE of the rows that wait to be shown, INFINITY if there are none."""
+        """Return the first LE of the rows that are not shown yet, INFINITY if there are none."""
         return INFINITY
 
     def held_ends(self) -> list[int]:
-        """Return the REs of the results that are not shown as they are not final (`Gate.final`)."""
+        """Return the REs of the results that are kept back because they are not final (`EmitPolicy.final`)."""
         return []
 
-    def put_in_order(self) -> None:
-        """Put into its place what has been left aside, as somebody looks at the state."""
+    def flush_deferred(self) -> None:
+        """Bring the state into its columnar form, before it is measured or saved: the row path may have deferred that."""
 
     def state(self) -> dict[str, int]:
-        """Return the sizes of the state: windows and events."""
+        """Return the size of the state: how many windows and events it holds."""
         return {"windows": 0, "events": 0}
 
     def stats(self) -> dict[str, int]:
@@ -223,28 +230,31 @@ class Operator(ABC):
         }
 
     def evaluate(self, expr: Expr, inputs: Inputs, batch: Batch) -> Column:
-        """Return an expression's column; an exception of user code names this operator and the event."""
+        """Evaluate an expression to a column. An exception of user code is raised with this operator and the event."""
         try:
             return evaluate(expr, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
     def evaluate_nested(self, expr: Expr, inputs: Inputs, batch: Batch) -> AnyColumn:
-        """Return an expression's column, payloads as rows of a table; errors as in `evaluate`."""
+        """Evaluate an expression to a column, payloads as a nested table; errors as in `evaluate`."""
         try:
             return evaluate_nested(expr, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
     def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
-        """Return `bool(predicate)` of every row; errors as in `evaluate`."""
+        """Evaluate a predicate to a boolean column; errors as in `evaluate`."""
         try:
             return truth(predicate, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
     def argument(self, expr: Expr, where: Expr | None, batch: Batch, inputs: Inputs) -> tuple[Column, NDArray[np.bool_] | None]:
-        """Return an aggregate's argument and which rows its `where` has chosen, None: all; on no other row is it evaluated."""
+        """Return an aggregate's argument, and which rows its `where` selects (None: all).
+
+        The argument is evaluated for these only.
+        """
         chosen = None if where is None else self.holds(where, inputs, batch)
         if chosen is None or chosen.all():
             return self.evaluate(expr, inputs, batch), chosen
@@ -256,7 +266,7 @@ class Operator(ABC):
         return column, chosen
 
     def keys(self, key: Expr | None, batch: Batch) -> list[MatchKey]:
-        """Return each row's group, and what equal keys have in common; errors as in `evaluate`."""
+        """Return each row's group and normalized key; errors as in `evaluate`."""
         groups = batch.group_keys()
         if key is None:
             return [(group, None) for group in groups]
@@ -266,7 +276,7 @@ class Operator(ABC):
             raise self.user_error(error, batch.ids) from error.cause
 
     def key_parts(self, key: Expr, batch: Batch) -> list[AnyColumn]:
-        """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
+        """Return the columns of a key with several parts. An error is that of the first row whose key fails, in any part."""
         inputs = inputs_of(batch)
         try:
             return [held(part, inputs) for part in parts_of(key)]
@@ -275,39 +285,40 @@ class Operator(ABC):
             raise AssertionError("a key fails where one of its parts does") from None
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
-        """Return what a user sees of an error in row `error.row`."""
+        """Return the error that a user sees for row `error.row`."""
         event: Any = None if ids is None else plain(name(ids[error.row]))
         return UserCodeError(error.cause, operator=self.label, event=event, window=window, payloads=error.payloads)
 
 
 class RowOperator(Operator):
-    """An operator that looks at each row by itself and keeps none, so that a batch may pass it slice by slice.
+    """A stateless operator that treats each row by itself: filter, projection, group enter and exit.
 
-    `change` is given rows only, and has no part in CTIs; so a step costs little besides.
+    Batches may therefore pass it slice by slice, and neighbours are fused on the row path (`FusedOperators`). `change` gets rows
+    only; CTIs are handled by `step`, at little cost.
     """
 
     reads_re = False
-    """Whether what becomes of a row depends on its RE; of others CTIs and final frontiers are those of the input."""
+    """Whether the result for a row depends on its RE. If not, CTIs and the final frontier pass unchanged."""
 
     @property
     @abstractmethod
-    def way(self) -> Step:
-        """What becomes of a row's values and of its group."""
+    def row_step(self) -> Step:
+        """What it does to a row, as a step of a generated row program."""
 
     @functools.cached_property
     def _program(self) -> Program:
-        return Program([self.way])
+        return Program([self.row_step])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return inputs[0].final
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.passed(self._program.of(batch.schema), self._program.schema) if type(batch) is Few else None
+        passed = batch.mapped(self._program.of(batch.schema), self._program.schema) if type(batch) is RowBatch else None
         if passed is not None:
             out, _ = passed
         else:
-            batch = batch.columns if type(batch) is Few else batch
+            batch = batch.columns if type(batch) is RowBatch else batch
             out = self.change([batch], [cti]) if len(batch.le) else EMPTY
         self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
@@ -317,60 +328,60 @@ class RowOperator(Operator):
         return piece_of((out, self.cti))
 
 
-class Passage:
-    """Row operators in a row, which few changes pass at once, by one function.
+class FusedOperators:
+    """A chain of row operators that a row batch passes in one call of one generated function.
 
-    Where it cannot be said in Python's own values what one of them does, those behind it are passed one by one. They are told how
-    many rows have passed when somebody looks at them (`settle`).
+    If some operator cannot be expressed in the function, that one and those after it run one by one. The row counts and CTIs of
+    the fused operators are deferred: `flush_counters` hands them on, before anything reads an operator.
     """
 
     def __init__(self, operators: Sequence[RowOperator]) -> None:
         self._operators = operators
-        self._program = Program([operator.way for operator in operators])
+        self._program = Program([operator.row_step for operator in operators])
         self._of: Schema | None = None
         self._function: RowFunction = left_to_columns
         self._schema = Schema.object()
-        self._said: Sequence[RowOperator] = ()
+        self._fused: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
         self._size = 0
         self._cti = MIN_TIME
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
-        """Take one piece and return what comes of it."""
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
+        """Process a row batch and return the output with the CTI after it."""
         if batch.schema is not self._of:
-            self._divide(batch.schema)
-        passed = batch.passed(self._function, self._schema)
+            self._fuse_for(batch.schema)
+        passed = batch.mapped(self._function, self._schema)
         if passed is None:
             return through(self._operators, piece_of((batch.columns, cti)))
         out, dropped = passed
         self._size += len(batch.changes)
         self._cti = cti
         if dropped:
-            self._leave_out(dropped)
+            self._uncount(dropped)
         return through(self._rest, piece_of((out, cti))) if self._rest else (out, cti)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
-        """Take one piece in columns, as operators do."""
+        """Process a piece in columns, operator by operator."""
         (piece,) = inputs
-        self.settle()
+        self.flush_counters()
         return through(self._operators, piece)
 
-    def _divide(self, schema: Schema) -> None:
-        """Find out which operators the rows of a schema pass at once."""
-        self.settle()
+    def _fuse_for(self, schema: Schema) -> None:
+        """Make the function for rows of a schema, and find out which operators it covers."""
+        self.flush_counters()
         self._of, self._function = schema, self._program.of(schema)
         self._schema, length = self._program.schema, self._program.length
-        self._said, self._rest = self._operators[:length], self._operators[length:]
+        self._fused, self._rest = self._operators[:length], self._operators[length:]
 
-    def _leave_out(self, dropped: Sequence[int]) -> None:
-        """Let operators know of rows that have been dropped before they came out, or in."""
-        for place, operator in enumerate(self._said):
+    def _uncount(self, dropped: Sequence[int]) -> None:
+        """Correct the counters for dropped rows: `dropped` has the number of the operator that dropped each."""
+        for place, operator in enumerate(self._fused):
             operator.rows_in -= sum([step < place for step in dropped])
             operator.rows_out -= sum([step <= place for step in dropped])
 
-    def settle(self) -> None:
-        """Let operators know how many rows, and which CTI, have passed since the last time."""
-        for operator in self._said:
+    def flush_counters(self) -> None:
+        """Add the deferred row counts to the fused operators, and set their CTI."""
+        for operator in self._fused:
             operator.rows_in += self._size
             operator.rows_out += self._size
             if self._cti > operator.cti:
@@ -379,52 +390,52 @@ class Passage:
         self._size = 0
 
 
-class Port:
-    """One input of an operator of several, while nothing comes to the others: an operator of one input, as it were."""
+class InputPort:
+    """One input of an operator of several, seen as an operator of one: it is used while the other inputs have no changes."""
 
     def __init__(self, operator: Operator, place: int) -> None:
         self._operator = operator
         self._place = place
 
-    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
-        """Take one piece and return what comes of it."""
+    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
+        """Process a row batch of this input and return the output with the CTI after it."""
         operator, place = self._operator, self._place
-        out = operator.few_of(place, batch)
+        out = operator.change_rows_of(place, batch)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
         ctis = list(operator.input_ctis)
         ctis[place] = cti
-        return operator.passed(batch, out, ctis)
+        return operator.finish_rows(batch, out, ctis)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
-        """Take one piece in columns, as operators do."""
+        """Process a piece of this input in columns."""
         pieces = [piece_of((EMPTY, cti)) for cti in self._operator.input_ctis]
         (pieces[self._place],) = inputs
         return self._operator.step(pieces)
 
 
-Part: TypeAlias = Operator | Passage | Port
-"""What few changes pass one after the other."""
+Part: TypeAlias = Operator | FusedOperators | InputPort
+"""A part of a pipeline: row batches pass the parts in order."""
 
 
 def through(parts: Iterable[Part], piece: Piece) -> Piece:
-    """Run a piece through operators, each of which reads the one before it."""
+    """Run a piece through the parts of a pipeline."""
     batch, cti = piece
     for part in parts:
-        batch, cti = part.pass_on(batch, cti) if type(batch) is Few else part.step((piece_of((batch, cti)),))
+        batch, cti = part.process_rows(batch, cti) if type(batch) is RowBatch else part.step((piece_of((batch, cti)),))
     return piece_of((batch, cti))
 
 
-def line_of(operators: Iterable[Operator | Port]) -> list[Part]:
-    """Return operators, each of which reads the one before it, as few rows pass them: row operators together."""
+def pipeline_of(operators: Iterable[Operator | InputPort]) -> list[Part]:
+    """Return a chain of operators as a pipeline for row batches, neighbouring row operators fused."""
     found: list[Part] = []
     for passes_rows, run in itertools.groupby(operators, lambda operator: isinstance(operator, RowOperator)):
         each: list[Any] = list(run)
-        found += [Passage(each)] if passes_rows else each
+        found += [FusedOperators(each)] if passes_rows else each
     return found
 
 
 def inputs_of(batch: Batch) -> Inputs:
-    """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
+    """Return a batch as the inputs of expressions; `life` is the lifetime after the change."""
     re = (lambda: batch.re_new) if batch.are_points else batch.re_new
     return Inputs((batch.table,), batch.table.size, batch.le, re)

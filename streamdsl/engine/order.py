@@ -1,4 +1,4 @@
-"""The order in which rows go out, found in columns: by lifetime, and only where lifetimes are equal by payload."""
+"""The output order of rows, in columns: by lifetime, and by payload only where lifetimes are equal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _BY_REPR: Final = (date, datetime, time, timedelta, bytes, UUID)
 
 
 def ordered(batch: Batch) -> Batch:
-    """Return changes in the order in which they go out: retractions first, then insertions, each by (LE, RE, payload).
+    """Return changes in output order: retractions first, then insertions, each by (LE, RE, payload).
+
 
     >>> from streamdsl.engine.batch import Changes
     >>> changes = Changes()
@@ -49,10 +50,10 @@ def ordered(batch: Batch) -> Batch:
     return batch if order is None else batch.take(order)
 
 
-def order_of_few(lifetimes: Sequence[tuple[bool, int, int]], payloads: Callable[[], Sequence[Any]]) -> list[int] | None:
+def row_order(lifetimes: Sequence[tuple[bool, int, int]], payloads: Callable[[], Sequence[Any]]) -> list[int] | None:
     """Return the order of rows in which their lifetimes are in order; None: as they are. Only of ties payloads are compared.
 
-    >>> order_of_few([(False, 1, 5), (True, 4, 9), (True, 4, 9)], lambda: ["x", "z", "y"])
+    >>> row_order([(False, 1, 5), (True, 4, 9), (True, 4, 9)], lambda: ["x", "z", "y"])
     [0, 2, 1]
     """
     if all(map(operator.lt, lifetimes, lifetimes[1:])):

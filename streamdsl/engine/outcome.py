@@ -1,4 +1,4 @@
-"""What a run leaves, in columns: events, rows and frames are made of them when they are asked for."""
+"""The output of a whole run, in columns: events, rows and frames are made of it when they are read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
+from streamdsl.engine.consolidate import consolidated
 from streamdsl.engine.egress import SpeculativeEgress
-from streamdsl.engine.left_over import rows_after
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
-from streamdsl.engine.sent import events_sent
+from streamdsl.engine.step_output import output_events
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table
 from streamdsl.temporal import CHT, Event, Unit
@@ -32,7 +32,7 @@ class Outcome:
         """Return the physical events, CTIs included."""
         egress = SpeculativeEgress()
         with collector_paused():
-            return events_sent([egress.send(step.batch, step.cti) for step in self._steps])
+            return output_events([egress.send(step.batch, step.cti) for step in self._steps])
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""
@@ -47,7 +47,7 @@ class Outcome:
 
     def _rows(self) -> tuple[Ticks, Ticks, Table]:
         """Return the lifetimes and payloads of the rows that are left, in order of (LE, RE, payload)."""
-        rows = rows_after(Batch.concat(step.batch for step in self._steps))
+        rows = consolidated(Batch.concat(step.batch for step in self._steps))
         order = by_lifetime(rows.table, rows.le, rows.re_new)
         if order is None:
             return rows.le, rows.re_new, rows.table

@@ -1,4 +1,4 @@
-"""What a session sends, in columns: events and frames are made of it when they are asked for."""
+"""The output of a push, in columns: events and frames are made of it when they are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.id_texts import id_texts
 from streamdsl.engine.outcome import payload_fields
-from streamdsl.engine.sent import Sent, events_sent
+from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
@@ -46,7 +46,7 @@ class Outgoing(Generic[T]):
     __slots__ = ("_schema", "_sent", "_types", "unit")
 
     def __init__(
-        self, sent: Sequence[Sent], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None
+        self, sent: Sequence[StepOutput], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None
     ) -> None:
         self._sent = [each for each in sent if len(each)]
         self._schema = schema
@@ -63,7 +63,7 @@ class Outgoing(Generic[T]):
 
     def events(self) -> list[Event[T]]:
         """Return the events."""
-        return events_sent(self._sent)
+        return output_events(self._sent)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the events as a pandas frame; ids are Python objects."""

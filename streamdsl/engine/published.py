@@ -1,4 +1,4 @@
-"""Published streams: what a running query keeps of its inputs and its output for the queries that are attached to it later."""
+"""Published streams: what a running query keeps of its sources and its output for queries that are attached later."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few, size_of
-from streamdsl.engine.held import Held
-from streamdsl.engine.left_over import rows_after
+from streamdsl.engine.coalesce import NetChanges
+from streamdsl.engine.consolidate import consolidated
+from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.together import Net
+from streamdsl.engine.row_batch import RowBatch, size_of
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejections
 
 LEAST: Final = 256
-"""How many changes may wait before they are looked through for rows that are gone."""
+"""The changes that may be kept before rows that have ended are dropped."""
 NEW: Final = 64
-"""So many times few changes may come, or so many changes in columns, before anything is done with them."""
+"""The batches that may be kept as they arrive, before they are merged."""
 MOST: Final = 1024
-"""So many rows that come few at a time are kept one by one; more in columns."""
+"""The most rows of row batches that are kept row by row; more become columns."""
 
 
 class Published:
-    """A stream as it stands: its rows that are live, which are those that can still change (RE >= its CTI), and its CTI.
+    """The live rows of a stream, which are those that can still change (RE >= CTI), and its CTI.
 
-    Batches of changes are kept as they come, each until the CTI has passed all ends in it; of few changes it is what they amount
-    to, row by row. Once there are four times as many changes as live rows, they are put together, without rows that are gone.
+    Batches in columns are kept until the CTI passes the last RE in them; of row batches the net changes are kept, row by row.
+    Once there are four times as many changes as live rows, all are consolidated: amortized O(1) for each change.
     """
 
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self._events_in = 0
-        self._few = Net()
+        self._net = NetChanges()
         self._due = LEAST
         self._new: list[Batch] = []
         self._columns: list[Batch] = []
@@ -48,90 +48,90 @@ class Published:
         self._kept = 0
 
     def take(self, piece: Piece) -> None:
-        """Take the next changes, and the CTI that then holds."""
+        """Add the next changes, and the CTI after them."""
         batch, self.cti = piece
         self._new.append(batch)
-        if len(self._new) >= NEW or type(batch) is not Few:
+        if len(self._new) >= NEW or type(batch) is not RowBatch:
             self._take_new()
 
     def count(self, piece: Piece) -> None:
-        """Take note of how much has come, and keep nothing: nobody will read it."""
+        """Count the next changes without keeping them: no query will read them."""
         batch, self.cti = piece
         self._events_in += size_of(batch)
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
-        self.settle()
+        self.flush()
         self._put_together()
         return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
 
     @property
     def events_in(self) -> int:
-        """The number of changes that have come."""
+        """The number of changes so far."""
         self._take_new()
         return self._events_in
 
     @property
     def changes_out(self) -> int:
-        """The number of changes that have come, none of which was dropped."""
+        """The number of changes so far: none is dropped."""
         return self.events_in
 
     @property
     def rejected(self) -> Rejections:
-        """Nothing: what a source refuses is not published."""
+        """Empty: events that a source rejects are not published."""
         return Rejections()
 
     def stats(self) -> dict[str, int]:
-        """Return the stream's figures for `stats()`; its events are the changes that are kept."""
-        self.settle()
+        """Return the stream's figures for `stats()`. Its events are the changes that are kept."""
+        self.flush()
         sizes = {
             "windows": 0,
             "events": self._changes,
-            "state_bytes": Held().bytes_of([self]),
+            "state_bytes": MemoryMeter().bytes_of([self]),
             "udm_calls": 0,
         }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
-    def settle(self) -> None:
-        """Take in the new batches, and put all in columns."""
+    def flush(self) -> None:
+        """Merge the new batches, and bring all changes into columns."""
         self._take_new()
-        self._put_few_in_columns()
+        self._flush_net_changes()
         self._keep_columns()
 
     def _take_new(self) -> None:
-        """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
+        """Merge the new batches, drop those that the CTI has passed, and consolidate if there are many."""
         new, self._new = self._new, []
         for batch in new:
-            if type(batch) is Few:
+            if type(batch) is RowBatch:
                 self._events_in += len(batch.changes)
-                self._take_few(batch)
+                self._take_row_batch(batch)
             elif len(batch):
                 self._events_in += len(batch)
-                self._put_few_in_columns()
+                self._flush_net_changes()
                 self._columns.append(batch)
                 self._n_columns += len(batch)
-        if len(self._few) > self._due:
-            self._few.forget(self.cti)
-            self._due = max(LEAST, 2 * len(self._few))
-            if len(self._few) > MOST:
-                self._put_few_in_columns()
+        if len(self._net) > self._due:
+            self._net.forget(self.cti)
+            self._due = max(LEAST, 2 * len(self._net))
+            if len(self._net) > MOST:
+                self._flush_net_changes()
         if self._n_columns >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
             self._keep_columns()
 
-    def _take_few(self, few: Few) -> None:
-        """Take few changes row by row; of other kinds than those before them, these are then in columns."""
-        taken = self._few.take(few, self.cti)
-        while taken < len(few.changes):
-            self._put_few_in_columns()
-            taken = self._few.take(few, self.cti, taken)
+    def _take_row_batch(self, batch: RowBatch) -> None:
+        """Add a row batch to the net changes; if it is of another kind, those so far become columns first."""
+        taken = self._net.take(batch, self.cti)
+        while taken < len(batch.changes):
+            self._flush_net_changes()
+            taken = self._net.take(batch, self.cti, taken)
 
-    def _put_few_in_columns(self) -> None:
-        """Put what has come few at a time behind what has come in columns."""
-        self._few.forget(self.cti)
-        if len(self._few):
-            self._columns.append(self._few.batch())
-            self._n_columns += len(self._few)
-        self._few.clear()
+    def _flush_net_changes(self) -> None:
+        """Append the net changes of row batches to the batches in columns."""
+        self._net.forget(self.cti)
+        if len(self._net):
+            self._columns.append(self._net.batch())
+            self._n_columns += len(self._net)
+        self._net.clear()
         self._due = LEAST
 
     def _keep_columns(self) -> None:
@@ -145,7 +145,7 @@ class Published:
             self._put_together()
 
     def _keep(self, batch: Batch, end: int) -> None:
-        """Keep a batch, in which this is the last end."""
+        """Keep a batch whose last RE is given."""
         number = next(self._number)
         self._batches[number] = batch
         heapq.heappush(self._ends, (end, number))
@@ -159,13 +159,13 @@ class Published:
 
 
 def live_rows(changes: Batch, cti: int) -> Batch:
-    """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
-    rows = rows_after(changes)
+    """Return the rows that these changes leave and that a change after the CTI may reach, as insertions."""
+    rows = consolidated(changes)
     return rows.only(flatnonzero(rows.re_new >= cti))
 
 
 def _ends(batches: Sequence[Batch]) -> list[int]:
-    """Return the last end in each of some batches, none of which is empty."""
+    """Return the last RE in each batch; none is empty."""
     if not batches:
         return []
     starts = np.cumsum([0, *map(len, batches[:-1])])

@@ -1,4 +1,4 @@
-"""Runs: a speculative session over bounded inputs, from beginning to end."""
+"""Bounded runs: a speculative session from the first input to the last."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
-from streamdsl.engine.sent import Sent
 from streamdsl.engine.session import Session
+from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
@@ -78,13 +78,13 @@ class _Run(Session[Any]):
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         return {}  # the sources are pushed one after the other, and none must wait
 
-    def _tick(self) -> list[Sent]:
+    def _tick(self) -> list[StepOutput]:
         return []  # what a bounded input means depends on no clock
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
         for steps, out in zip(self.steps, outputs, strict=True):
             steps.append(out)
-        return Sent([], None)
+        return StepOutput([], None)
 
     def push_all_but_last(self, source: str, bound: Bound) -> object:
         """Push the parts of an input as they are read, and return the last."""

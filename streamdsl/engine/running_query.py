@@ -11,20 +11,20 @@ from typing_extensions import TypeVar
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
-from streamdsl.engine.few import size_of
-from streamdsl.engine.held import Held
 from streamdsl.engine.lower import Options, lower
-from streamdsl.engine.operator import Gate, Piece
+from streamdsl.engine.memory import MemoryMeter
+from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
-from streamdsl.engine.sent import Sent
+from streamdsl.engine.row_batch import size_of
+from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
-    from streamdsl.engine.why import Feed
+    from streamdsl.engine.diagnose import SourceStats
     from streamdsl.stream import Stream
 
 OUTPUT: Final = "(output)"
@@ -44,7 +44,7 @@ class RunningQuery(ABC, Generic[T]):
         self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
     ) -> None:
         mode = mode_of(emit)
-        self._graph = lower(plan, Gate(by_end=mode == "watermark", until=until, final=mode == "final"), options)
+        self._graph = lower(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self._egress = _egress(plan, emit, self._lets_ids_go())
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME
@@ -84,7 +84,7 @@ class RunningQuery(ABC, Generic[T]):
         from streamdsl.engine.attached import attached
 
         self._check_open()
-        self._wake()
+        self._flush()
         if not self._publishes:
             raise SessionError(
                 "this session keeps nothing for other queries, so none can be attached to it",
@@ -112,11 +112,11 @@ class RunningQuery(ABC, Generic[T]):
         counted where it comes first.
         """
         if not self._is_changing:
-            self._look()
+            self._flush_for_reading()
         with collector_paused():
-            return self._figures(Held([*self._graph.operators, *self._graph.key_tables]))
+            return self._figures(MemoryMeter([*self._graph.operators, *self._graph.key_tables]))
 
-    def _figures(self, held: Held) -> dict[str, dict[str, int]]:
+    def _figures(self, held: MemoryMeter) -> dict[str, dict[str, int]]:
         figures = {}
         for name, feed in self._feeds().items():
             size = held.bytes_of([feed, self.published[name]])
@@ -127,8 +127,8 @@ class RunningQuery(ABC, Generic[T]):
             figures[operator.label] = _together(figures.get(operator.label), found)
         return {**figures, OUTPUT: self._output_stats(held)}
 
-    def _output_stats(self, held: Held) -> dict[str, int]:
-        """Return the figures of what comes out; its events are the rows that wait to be sent."""
+    def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
+        """Return the figures of the output. Its events are the rows that wait to be emitted."""
         return {
             "windows": 0,
             "events": self._egress.n_held,
@@ -141,14 +141,14 @@ class RunningQuery(ABC, Generic[T]):
         }
 
     def _waits(self) -> Sequence[Any]:
-        """Return what waits, and is no part of operators or of the output yet."""
+        """Return the input that is buffered here, outside of operators and output."""
         return ()
 
     def why_no_output(self) -> str | None:
         """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
 
         It names rows that are held back, then the operator nearest to the output whose CTI is behind its input's, or the source
-        that is behind the others; and the filter that has let nothing pass. Nothing runs (api, section 5).
+        that is behind the others; and the filter that has let nothing pass. Nothing runs.
 
         >>> import streamdsl as sd
         >>> session = sd.source("x").union(sd.source("y")).open()
@@ -163,13 +163,13 @@ class RunningQuery(ABC, Generic[T]):
         """
         if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
-        self._wake()
+        self._flush()
         return self._why()
 
     def _why(self) -> str | None:
-        from streamdsl.engine.why import Why
+        from streamdsl.engine.diagnose import Diagnosis
 
-        return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
+        return str(Diagnosis(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
     def ctis(self) -> Mapping[str, int]:
@@ -182,17 +182,17 @@ class RunningQuery(ABC, Generic[T]):
         """The unit of time of the sources, None if it is not known."""
 
     @abstractmethod
-    def _feeds(self) -> Mapping[str, Feed]:
-        """Return what is known of the sources, by name."""
+    def _feeds(self) -> Mapping[str, SourceStats]:
+        """Return the figures of the sources, by name."""
 
     def _lets_ids_go(self) -> bool:
-        """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
+        """Say whether the output forgets an id whenever the source does: its CTI always is the source's, and no RE moves."""
         sources = self._graph.sources.values()
-        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender knows
+        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender said
         return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)
 
-    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
-        """Run one piece of some sources through the plan, and return what it sends."""
+    def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
+        """Run one piece of some sources through the plan, and return the output."""
         for name, (_, cti) in pieces.items():
             self._ctis[name] = cti
         try:
@@ -201,25 +201,25 @@ class RunningQuery(ABC, Generic[T]):
             self._failure = error
             raise
 
-    def _wake(self) -> None:
-        """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
+    def _flush(self) -> None:
+        """Run the buffered input, and hand on the deferred counters: something is about to read the query."""
         was, self._is_changing = self._is_changing, True
-        self._settle()
+        self._flush_pending()
         self._is_changing = was
 
-    def _look(self) -> None:
-        """Do as `_wake` does, and let operators put their state in order: who reads it then changes nothing."""
+    def _flush_for_reading(self) -> None:
+        """Do what `_flush` does, and bring the operators' state into its columnar form, so that reading it changes nothing."""
         was, self._is_changing = self._is_changing, True
-        self._settle()
+        self._flush_pending()
         for operator in self._graph.operators:
-            operator.put_in_order()
+            operator.flush_deferred()
         self._is_changing = was
 
-    def _settle(self) -> None:
-        self._graph.settle()
+    def _flush_pending(self) -> None:
+        self._graph.flush_counters()
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
-        """Return what is sent of one step when it has been published."""
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
+        """Publish a step, and return its output."""
         (out,) = outputs
         self._publish(pieces, out)
         batch, cti = out
@@ -230,21 +230,21 @@ class RunningQuery(ABC, Generic[T]):
         return egress.send(batch, cti, final, *self._seen(pieces)) if egress.sees_input else egress.send(batch, cti, final)
 
     def _final_frontier(self, egress: FinalEgress) -> int:
-        """Return up to which RE the rows of the output are final; it rises with the CTIs of the sources, and only then."""
+        """Return the RE up to which rows of the output are final. It depends on the CTIs of the sources only."""
         ctis = list(self._ctis.values())
-        if ctis == egress.known_at:
+        if ctis == egress.final_at:
             return egress.final
-        egress.known_at = ctis
+        egress.final_at = ctis
         return self._graph.final_frontier(self._ctis)
 
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
-        """Return the largest LE or CTI of the input, and how many of its rows have changed."""
+        """Return the high water of the input, and the number of its changes."""
         for batch, cti in pieces.values():
-            self._now = max(self._now, cti, batch.watermark)
+            self._now = max(self._now, cti, batch.high_water)
         return self._now, sum([size_of(batch) for batch, _ in pieces.values()])
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
-        """Keep what a query needs that is attached later, and hand the step on to those that are; else only count."""
+        """Keep the step for queries that are attached later, and hand it to those that are attached; else count it only."""
         if not self._publishes:
             for name, piece in pieces.items():
                 self.published[name].count(piece)
@@ -257,7 +257,7 @@ class RunningQuery(ABC, Generic[T]):
             attached.take(pieces, out)
 
     def _end(self) -> None:
-        """Let every operator know that the next step is the last, those of attached queries too."""
+        """Tell every operator that the next step is the last, those of attached queries too."""
         for operator in self._graph.operators:
             operator.ending = True
         for attached in self._attached:
@@ -274,7 +274,7 @@ class RunningQuery(ABC, Generic[T]):
 
 
 def _publishes(options: Options) -> bool:
-    """Say whether a query is to keep what others need that are attached to it later."""
+    """Say whether a query keeps what queries that are attached later need."""
     if (chosen := options.get("attach", "off")) not in ("on", "off"):
         raise QueryError(
             f'engine_options["attach"] is "on" or "off", not {chosen!r}', hint="leave it out for a session of its own"
@@ -293,7 +293,7 @@ def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgre
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
-    """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
+    """Return the figures of a group-apply, which runs as two operators: one where rows enter it, one where they leave."""
     if entered is None:
         return left
     sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}

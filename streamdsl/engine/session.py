@@ -1,4 +1,4 @@
-"""Sessions: the long-running form of a query (api, section 5)."""
+"""Sessions: the long-running form of a query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.input_buffer import InputBuffer
 from streamdsl.engine.limits import Limits
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
-from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.state.parts import Parts
-from streamdsl.engine.waiting import Waiting
+from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.libraries import is_frame
@@ -33,7 +33,7 @@ from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit,
 from streamdsl.temporal.numbers import whole
 
 if TYPE_CHECKING:
-    from streamdsl.engine.why import Feed
+    from streamdsl.engine.diagnose import SourceStats
 
 T = TypeVar("T", default=Any)
 
@@ -47,7 +47,7 @@ class Session(RunningQuery[T]):
     """
 
     undoes: ClassVar[bool] = True
-    """Whether a push of which too many windows would come is undone."""
+    """Whether a push that would make too many windows is undone."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class Session(RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
-        self._early: list[Sent] = []
+        self._early: list[StepOutput] = []
         self._limits = Limits(self)
-        self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
+        self._waiting = InputBuffer(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
@@ -89,7 +89,7 @@ class Session(RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        out = events_sent(self._push(events, source))
+        out = output_events(self._push(events, source))
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -105,8 +105,8 @@ class Session(RunningQuery[T]):
         out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
-    def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
-        """Take a batch and return what it sends; whoever hands that out then says that nothing changes any more."""
+    def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[StepOutput]:
+        """Take a batch and return its output. The caller resets `_is_changing` when it hands that out."""
         self._check_open()
         ingress = self._ingress(source)
         name, sent = ingress.name, []
@@ -121,17 +121,17 @@ class Session(RunningQuery[T]):
         if not sent or sent[-1].cti is None:
             self._limits.name_cause(len(pushed), sent)
         else:
-            self._limits.unsettled = 0
+            self._limits.events_since_cti = 0
         return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a batch, which counts from now on."""
+        """Return the pieces of a batch, and commit it."""
         pieces = self._opened(ingress, events)
         ingress.commit()
         return pieces
 
     def _opened(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
-        """Return the pieces of a batch; what cuts it short before it is committed is undone, from then on it is a failure."""
+        """Return the pieces of a batch. A failure before the commit is undone; from then on it is one of the session."""
         self._is_changing = True
         try:
             return ingress.stage(events, stays_open)
@@ -171,13 +171,13 @@ class Session(RunningQuery[T]):
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
-        self._wake()
-        self._waiting = None  # the last step runs, whatever its CTI
+        self._flush()
+        self._waiting = None  # the last step must run, whatever its CTI
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = events_sent(self._with_early(sent))
+        out = output_events(self._with_early(sent))
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -215,7 +215,7 @@ class Session(RunningQuery[T]):
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
         """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
-        self._look()
+        self._flush_for_reading()
         if self._attached:
             names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
             raise SessionError(
@@ -223,7 +223,7 @@ class Session(RunningQuery[T]):
                 hint="detach them, and attach them again after restore",
             )
         for stream in (*self.published.values(), self.output):
-            stream.settle()
+            stream.flush()
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
@@ -272,25 +272,25 @@ class Session(RunningQuery[T]):
         """The unit of time of the sources, None if it is not known."""
         declared = common_unit(*(ingress.unit for ingress in self._sources.values()))
         found = {ingress.reader.found for ingress in self._sources.values()} - {None}
-        # Integers are ticks of any unit, so they tell something only where there are no dates.
+        # Integers are ticks of any unit, so they decide only if there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
-    def _with_early(self, sent: list[Sent]) -> list[Sent]:
+    def _with_early(self, sent: list[StepOutput]) -> list[StepOutput]:
         early, self._early = self._early, []
         return [*early, *sent]
 
-    def _feeds(self) -> Mapping[str, Feed]:
+    def _feeds(self) -> Mapping[str, SourceStats]:
         return self._sources
 
-    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
+    def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
         if self._importers:
             pieces = {**pieces, **self._imported(pieces)}
         if self._waiting is None:
             return super()._step(pieces)
         if not self._attached and self._waiting.take(pieces):
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
-            return Sent([], None)
-        # What is shown of keys that are equal, as 1 and 1.0, depends on which are remembered: then all rows run.
+            return StepOutput([], None)
+        # Which of several equal keys is shown (1 or 1.0) depends on what is remembered: then all rows must run.
         runs_all = self._attached or any(table.remembered for table in self._graph.key_tables)
         closing = None if runs_all else self._waiting.close(pieces)
         if closing is not None:
@@ -299,9 +299,9 @@ class Session(RunningQuery[T]):
             self._graph.keeps_keys = False
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
             if any(table.remembered for table in self._graph.key_tables):
-                self._wake()
+                self._flush()
             return sent
-        self._wake()
+        self._flush()
         sent = super()._step(pieces)
         self._wait()
         return sent
@@ -313,14 +313,14 @@ class Session(RunningQuery[T]):
         if self._waiting is not None:
             self._waiting.wait(MIN_TIME if self._egress.n_held else min(self._ctis.values(), default=MIN_TIME))
 
-    def _settle(self) -> None:
-        super()._settle()
+    def _flush_pending(self) -> None:
+        super()._flush_pending()
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
             super()._step(dict.fromkeys(self._ctis, piece))
 
-    def _tick(self) -> list[Sent]:
-        """Let the clocks of sources give their CTIs, and return what that sends."""
+    def _tick(self) -> list[StepOutput]:
+        """Advance the sources that follow a clock, and return the output."""
         pieces = {}
         for name in self._clocks:
             ingress = self._sources[name]
@@ -330,11 +330,11 @@ class Session(RunningQuery[T]):
         return [self._step(pieces)] if pieces else []
 
     def _time_of_day(self) -> int:
-        """Return the latest CTI that the clocks of sources give now."""
+        """Return the latest CTI that the sources' clocks give now."""
         return max((_time_of_day(self._sources[name]) for name in self._clocks), default=MIN_TIME)
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-        """Return what the CTIs of some sources mean for those that import them."""
+        """Return the CTIs that sources import from those of others."""
         imported = {}
         for name in self._importers:
             ingress = self._sources[name]
@@ -372,5 +372,5 @@ def _time_of_day(ingress: Ingress) -> int:
 
 
 def _kind(ingress: Ingress) -> str | None:
-    """Return of which kind a source's progress policy is, None if it has none."""
+    """Return the kind of a source's progress policy, None if it has none."""
     return None if ingress.source.progress is None else ingress.source.progress.kind

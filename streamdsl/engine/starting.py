@@ -1,4 +1,4 @@
-"""Sessions as queries start them: anew, or from where another one was saved."""
+"""Opening and restoring of sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.collector import collector_paused
-from streamdsl.engine.opening import Opening
+from streamdsl.engine.opened_plan import OpenedPlan
 from streamdsl.engine.session import Session
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node
@@ -45,7 +45,7 @@ def restored(
 def _fresh(
     plan: Node, bindings: Mapping[str, Bound] | None, emit: EmitMode | Emit, options: Mapping[str, Any] | None
 ) -> Session[Any]:
-    opened = Opening.of(plan, emit, options)
+    opened = OpenedPlan.of(plan, emit, options)
     session: Session[Any] = Session(opened.plan, bindings, opened.emit, opened.options, written=opened.written)
     session.emit, session.options = emit, dict(options or {})
     _ = session.described  # now: a module may change while it runs

@@ -1,4 +1,4 @@
-"""Payloads of remembered rows, in columns: put in batches, taken by slot, slots used again once freed."""
+"""A store of payloads in columns: batches are put in, rows are read by slot, and freed slots are used again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PayloadStore:
         self._free: list[int] = []
 
     def put(self, table: Table) -> list[int]:
-        """Store rows and return their slots. O(rows) amortised."""
+        """Store rows and return their slots. O(rows) amortized."""
         if table.size == 0:
             return []
         table = self._conform(table)
@@ -60,7 +60,7 @@ class PayloadStore:
         return Table(self._schema, {name: column[where] for name, column in self._columns.items()}, len(where))
 
     def batch(self, changes: Iterable[SlotChange], keyed: bool) -> Batch:
-        """Return changes as a batch, retractions before insertions; those that change nothing are left out."""
+        """Return changes as a batch, retractions before insertions, without no-op changes."""
         rows = sorted((row for row in changes if row.re_old != row.re_new), key=lambda row: row.re_old == row.le)
         if not rows:
             return EMPTY
@@ -75,7 +75,7 @@ class PayloadStore:
         )
 
     def free(self, slots: Sequence[int]) -> None:
-        """Give slots back; objects in them are let go."""
+        """Free slots, and release the objects in them."""
         where = np.array(slots, dtype=np.intp)
         for column in self._columns.values():
             if column.dtype == object:
@@ -83,7 +83,7 @@ class PayloadStore:
         self._free.extend(slots)
 
     def _conform(self, table: Table) -> Table:
-        """Make the rows fit the stored ones; of different schemas all become objects kept whole."""
+        """Bring rows and stored ones to one schema. If schemas differ, all become whole objects."""
         if self._schema is None:
             self._schema = table.schema
             self._columns = {name: np.empty(0, dtype=column.dtype) for name, column in table.columns.items()}

@@ -1,4 +1,4 @@
-"""Versions: the ids of output rows, of which one that comes back after a full retraction gets a new one."""
+"""Versions: the ids of output rows. A row that comes back after a full retraction gets a new one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OutRow(NamedTuple):
         return self.re_old == self.le
 
     def event(self, name: Hashable) -> Event[Any]:
-        """Return the event that tells of the change, of a row with this name."""
+        """Return the event of the change, under this name."""
         _, le, re_old, re_new, payload = self
         return Insert(name, le, re_new, payload) if re_old == le else Retract(name, le, re_old, re_new, payload)
 
@@ -69,7 +69,7 @@ class OutRow(NamedTuple):
 
 
 class Named(NamedTuple):
-    """Changed rows in columns, with the names that they would have if none were taken."""
+    """Changed rows in columns, with the names that they get if these are not taken."""
 
     ids: Sequence[Hashable]
     names: Sequence[Hashable]
@@ -104,14 +104,14 @@ class Versions:
         return not self._taken and (self._in_step or not recurs)
 
     def events(self, rows: Sequence[OutRow], names: Sequence[Hashable]) -> list[Event[Any]]:
-        """Return the events that tell of changes, retractions first, of rows that would be called so."""
+        """Return the events of changed rows, retractions first, under these names or versions of them."""
         if not rows:
             return []
         ids, le, re_old, re_new, _ = zip(*rows, strict=True)
         return [row.event(name) for row, name in zip(rows, self.names(Named(ids, names, le, re_old, re_new)), strict=True)]
 
     def names(self, rows: Named) -> list[Hashable]:
-        """Return what changed rows are called, retractions first."""
+        """Return the output ids of changed rows, retractions first."""
         found = list(rows.names)
         if self._are_new(rows):
             return found
@@ -135,7 +135,7 @@ class Versions:
         return found
 
     def _are_new(self, rows: Named) -> bool:
-        """Take the names of rows at once if all come in, and no name is taken yet; else say no, and do nothing."""
+        """Take the names of all rows, if all are insertions and no name is taken yet; False, with no effect, if not."""
         if self._in_step or rows.ids[0] is rows.names[0] or rows.le != rows.re_old:
             return False
         given = set(rows.names)
@@ -145,7 +145,7 @@ class Versions:
         return True
 
     def forget(self, cti: int) -> None:
-        """Forget the names that nothing can reach after an output CTI."""
+        """Forget the names that no change after an output CTI can use."""
         self._cti = cti
         if not _FEW < len(self._taken) <= self._due or cti == INFINITY:
             self._taken = {name: last_time for name, last_time in self._taken.items() if last_time >= cti}

@@ -11,8 +11,8 @@ from hypothesis import given
 from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import as_one, order_by, sorted_integers
+from streamdsl.engine.window_budget import WindowBudget
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 
@@ -51,12 +51,12 @@ def test_rows_are_counted_and_summed_as_a_dictionary_does(seed: int) -> None:
     for cell, value in [found for part in parts for found in cells(part)]:
         counts[cell] += 1
         sums[cell] += value
-    found = combine_windows(parts, Room("", "windows", 10**6))
+    found = combine_windows(parts, WindowBudget("", "windows", 10**6))
     keys = list(zip(found.numbers.tolist(), found.groups.tolist(), strict=True))
     assert len(set(keys)) == len(keys)
-    assert dict(zip(keys, found.lanes.counts(ROWS).tolist(), strict=True)) == counts
+    assert dict(zip(keys, found.totals.counts(ROWS).tolist(), strict=True)) == counts
     if not counts_only:
-        assert [found.lanes.digits_at(0, slot) for slot in range(len(keys))] == [(sums[key], 0) for key in keys]
+        assert [found.totals.digits_at(0, slot) for slot in range(len(keys))] == [(sums[key], 0) for key in keys]
 
 
 @examples(100)

@@ -185,9 +185,9 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
     """Let what needs many rows happen with few: columns, an index of many pieces, rows in runs, state that is swept often."""
     spare = st.sampled_from([0, 1024])
     with (
-        patch("streamdsl.engine.swept.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
+        patch("streamdsl.engine.data_driven.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
         patch("streamdsl.engine.ingress._FEW", data.draw(st.sampled_from([0, 16]))),
-        patch("streamdsl.engine.swept.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
+        patch("streamdsl.engine.data_driven.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
         patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(spare)),
         patch("streamdsl.engine.frames.arrangement._FEW", few := data.draw(st.sampled_from([0, 8192]))),
         patch("streamdsl.engine.frames.arrangement._SCANNED", few),
@@ -490,7 +490,7 @@ def test_single_rows_that_come_together_all_have_places_among_windows(window: in
     value: Any = sd.count() if window == 2 else sd.max(lambda e: e.v)
     places = [(-100, "b"), (6, "a"), (64, "b"), (-72, "b"), (90, "a")]
     far: list[Event[Any]] = [Insert(n, le, le + 9, Record(k=k, v=n)) for n, (le, k) in enumerate(places)]
-    with patch("streamdsl.engine.swept.packing._BITS", 8):  # so that times lie far apart
+    with patch("streamdsl.engine.data_driven.packing._BITS", 8):  # so that times lie far apart
         for size in range(2, 6):
             le, k = places[size - 1]
             again: Event[Any] = Retract(size - 1, le, le + 9, le + 8, Record(k=k, v=size - 1))

@@ -12,7 +12,7 @@ from hypothesis import given
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.sent import Sent
+from streamdsl.engine.step_output import StepOutput
 from streamdsl.temporal import INFINITY, Event, Insert
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
@@ -51,11 +51,11 @@ class Rows:
         return found.with_ids(ids if rng.random() < 0.5 else VersionedIds(ids, 0 * ids))
 
 
-def shown(sent: Sent) -> tuple[list[Any], int | None]:
+def shown(sent: StepOutput) -> tuple[list[Any], int | None]:
     return [(type(each), each.le, each.re, each.payload) for each in rows_of(sent)], sent.cti
 
 
-def rows_of(sent: Sent) -> list[Insert[Any]]:
+def rows_of(sent: StepOutput) -> list[Insert[Any]]:
     events: list[Event[Any]] = sent.events()
     return [event for event in events if isinstance(event, Insert)]
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, note
 
 import streamdsl as sd
-from streamdsl.engine.few import Few
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
@@ -238,7 +238,7 @@ class Ways:
     def push(self, source: str, events: Sequence[Event[Any]]) -> bool:
         """Push to both; return False after an exception of user code, which both raise."""
         found = outcome(self.scalars, source, events)
-        with patch.object(Ingress, "_alone", lambda *_: None), patch.object(Ingress, "_few", lambda *_: None):
+        with patch.object(Ingress, "_single_insertion", lambda *_: None), patch.object(Ingress, "_row_batch", lambda *_: None):
             expected = outcome(self.columns, source, events)
         if self.scalars.emit == "final" and isinstance(found, list) != isinstance(expected, list):
             return False  # an error of user code comes when the rows that wait are looked at
@@ -354,7 +354,7 @@ def test_rows_of_simple_queries_pass_in_scalars() -> None:
     session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open(engine_options={"attach": "on"})
     for n in range(6):
         assert session.push([sd.point(n, n, {"k": "a", "v": 2.5})])
-    assert type(session.output._new[-1]) is Few
+    assert type(session.output._new[-1]) is RowBatch
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_rows_of_two_sources_pass_in_scalars(query: Callable[[Stream, Stream], S
     for n in range(7):
         out = session.push([sd.interval(n, n, n + 4, {"k": "a", "v": 2.5})], source="st"[n % 2])
     assert len(out) > 1
-    assert type(session.output._new[-1]) is Few
+    assert type(session.output._new[-1]) is RowBatch
 
 
 def test_an_error_of_user_code_names_its_event() -> None:

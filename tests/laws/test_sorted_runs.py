@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, note
 
-from streamdsl.engine.sorted import layout, overlap, rows, run, side
+from streamdsl.engine.sorted import overlap, side, sort_keys, sorted_run, stored_rows
 from tests.laws.harness import EMITS, check_law
 from tests.laws.operators import operators
 from tests.laws.profiles import examples
@@ -23,12 +23,12 @@ LIMITS: list[tuple[ModuleType, str, list[int]]] = [
     (overlap, "_SMALL", [0, 2]),
     (overlap, "_FEW", [0, 4]),
     (overlap, "_SOUGHT", [1, 64]),
-    (rows, "_MOST", [0, 3, 256]),
-    (run, "CHUNK", [1, 4]),
-    (layout, "_KEY_BITS", [1, 28]),
-    (layout, "_TIME_BITS", [2, 34]),
-    (layout, "_PATIENCE", [0, 2]),
-    (side, "_EARNED", [0, 1024]),
+    (stored_rows, "_MOST", [0, 3, 256]),
+    (sorted_run, "CHUNK", [1, 4]),
+    (sort_keys, "_KEY_BITS", [1, 28]),
+    (sort_keys, "_TIME_BITS", [2, 34]),
+    (sort_keys, "_PATIENCE", [0, 2]),
+    (side, "_CREDIT_PER_STEP", [0, 1024]),
 ]
 
 

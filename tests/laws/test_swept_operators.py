@@ -21,7 +21,7 @@ from tests.laws.harness import EMITS
 from tests.laws.profiles import examples
 from tests.laws.test_window_operators import GROUPS, RESULTS, Outcome, cti_of, in_common, pushes, pushing
 
-INNER = "streamdsl.engine.swept"
+INNER = "streamdsl.engine.data_driven"
 
 
 @st.composite

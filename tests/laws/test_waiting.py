@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, note
 
 import streamdsl as sd
+from streamdsl.engine.input_buffer import final_windows
 from streamdsl.engine.session import Session
-from streamdsl.engine.waiting import final_windows
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping
@@ -93,7 +93,7 @@ def test_points_that_wait_in_columns_are_sent_as_if_they_had_not(seed: int) -> N
     rng = Random(seed)
     query, most = points(rng), rng.choice((5, 2**17))
     note(f"{query}, {most}")
-    with patch("streamdsl.engine.waiting._MOST_POINTS", most):
+    with patch("streamdsl.engine.input_buffer._MOST_POINTS", most):
         sessions, time = (query.open(emit="final"), at_once(query)), 0
         for _ in range(rng.randint(1, 12)):
             time += rng.choice((0, 1, 5, 30))

@@ -1,1 +1,1 @@
-"""What the buffered window operator is made of: rows in columns and in sorted runs, and modules that are given views of them."""
+"""The parts of composed window operators: rows in columns and in sorted runs, and the modules that read them."""

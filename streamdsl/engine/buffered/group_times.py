@@ -11,11 +11,12 @@ from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 ROOM: Final = 2**62
-"""Packed integers are smaller."""
+"""Packed integers are smaller than this."""
 
 
 class GroupTimes:
-    """A group and a time as one integer with the same order. Other times can be packed to be looked for.
+    """A group and a time as one integer, in the same order. Times that no row has can be packed too, for searches.
+
 
     >>> times = GroupTimes(np.array([4, 8]), np.array([5, 9]))
     >>> times.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
@@ -29,7 +30,7 @@ class GroupTimes:
         self._low = int(times.min())
         self._bits = (int(times.max()) - self._low + 1).bit_length() + 1
         self._groups: Ticks | None = None
-        """The groups, of which ranks are packed; None: they are small, and packed themselves."""
+        """The groups, whose ranks are packed; None: they are small, and packed themselves."""
         if int(groups.min()) >= 0 and (int(groups.max()) + 1) << self._bits <= ROOM:
             return
         self._groups = _distinct(groups)
@@ -48,7 +49,7 @@ class GroupTimes:
         return self._pack(self._ranks(groups), times)
 
     def ranges(self, keys: Ticks, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
-        """Return from where to where in packed values those of some groups are whose times are in `[lo, hi)`."""
+        """Return the range of packed values of each group with times in `[lo, hi)`."""
         ranks = self._ranks(groups)
         first, last = np.searchsorted(keys, self._pack(ranks, lo)), np.searchsorted(keys, self._pack(ranks, hi))
         return first, np.where(self._knows(ranks, groups), last, first)

@@ -1,4 +1,4 @@
-"""The built-in aggregates that need all members of a window at once, over many windows at once."""
+"""Built-in aggregates that need all members of a window, computed for many windows at once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_co
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
 LONG: Final = 256
-"""With so many members, a window by itself costs less than windows together."""
+"""Windows with this many members are computed one by one."""
 
 Holistic: TypeAlias = Callable[[Any, Values], AnyColumn | None]
-"""The results of an aggregate over windows, of which each has a value, none None; None if these values are not for columns."""
+"""Computes an aggregate over windows, each of which has a value other than None;
+
+None if the values cannot be processed in columns.
+"""
 
 
 def smallest(function: Min, values: Values) -> Column | None:
@@ -47,10 +50,10 @@ def largest(function: Max, values: Values) -> Column | None:
 
 
 def extreme(best: np.ufunc, least: Any, values: Values) -> Column:
-    """Return the best value of each window; `least` is one that no other is worse than.
+    """Return the extremum of each window; `least` is a value that no other is worse than.
 
-    A span of windows is that of two blocks of 2 ** n, which may overlap. So a row is noted where these begin, for blocks of this
-    size; what is noted for a block holds for its two halves, and at last for single windows.
+    A span of windows is covered by two blocks of 2 ** n windows, which may overlap (a sparse table). A row is recorded where
+    these begin; what is recorded for a block holds for its two halves, and so in the end for single windows.
     """
     column, members = values
     first, last, n_windows = members.first, members.last, members.n_windows
@@ -69,7 +72,7 @@ def extreme(best: np.ufunc, least: Any, values: Values) -> Column:
 
 
 def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
-    """Note values for blocks; those for one that stand together are first reduced to one."""
+    """Record values for blocks. Those of one block that are adjacent are first reduced to one."""
     heads = flatnonzero(np.append(True, at[1:] != at[:-1])) if len(at) else at
     if 2 * len(heads) < len(at):
         at, column = at[heads], best.reduceat(column, heads)
@@ -77,7 +80,8 @@ def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
 
 
 def quantiles(function: Quantile, values: Values) -> Column | None:
-    """Return the quantiles, of integers integers where they need not be interpolated.
+    """Return the quantiles; those of integers are integers if they need no interpolation.
+
 
     >>> members = Members(np.arange(3), np.array([0, 0, 1]), np.array([1, 2, 2]), 2)
     >>> quantiles(Median(), Values(np.array([4, 1, 2]), members)).tolist()
@@ -99,7 +103,7 @@ def quantiles(function: Quantile, values: Values) -> Column | None:
 
 
 def _is_wide(values: Column) -> bool:
-    """Say whether differences of integers may be too large for columns."""
+    """Say whether differences of integers may overflow."""
     return values.dtype.kind == "i" and (int(values.min()) < -(2**52) or int(values.max()) > 2**52)
 
 
@@ -119,7 +123,7 @@ def _position(function: Quantile, size: int) -> tuple[int, float]:
 
 
 def _ordered_at(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple[Column, Column]:
-    """Return the values at some place in the order of each window, and those after them where they are asked for."""
+    """Return the values at a place of the sorted values of each window, and where needed those after them."""
     column, members = values
     if members.n_pairs > max(LONG * members.n_windows, 2 * len(column)) and members.are_shared:
         return _parted(values, places, with_next)
@@ -131,7 +135,7 @@ def _ordered_at(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> t
 
 
 def _parted(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple[Column, Column]:
-    """Do as `_ordered_at`, window by window."""
+    """Do what `_ordered_at` does, window by window."""
     column, spans = values.in_windows()
     low, high = np.empty(len(spans), dtype=column.dtype), np.empty(len(spans), dtype=column.dtype)
     for n, ((start, stop), place, has_next) in enumerate(zip(spans, places.tolist(), with_next.tolist(), strict=True)):
@@ -144,7 +148,8 @@ def _parted(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple
 
 
 def distinct_counts(function: CountDistinct, values: Values) -> Column:
-    """Return how many different values there are: of equal ones each counts only in windows that those before are not in.
+    """Return the numbers of distinct values. Of equal ones, each counts only in windows that no earlier one is in.
+
 
     >>> members = Members(np.arange(3), np.array([0, 0, 1]), np.array([1, 2, 2]), 2)
     >>> distinct_counts(CountDistinct(), Values(np.array([1, 2, 1]), members)).tolist()
@@ -199,4 +204,4 @@ HOLISTIC: Final[dict[type[Builtin], Holistic]] = {
     Last: last_values,
     Collect: lists,
 }
-"""The built-ins that are computed over many windows at once, where their values allow it."""
+"""The built-ins that are computed for many windows at once, if their values allow it."""

@@ -1,4 +1,4 @@
-"""Which rows are in windows."""
+"""The members of windows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 NARROW: Final = 2**16
-"""Numbers of so many windows have two bytes, and are sorted in one pass."""
+"""Up to this many windows have two-byte numbers, which are sorted in one pass."""
 
 
 class Pairs(NamedTuple):
-    """Windows and their members: the number of the window, and the place of the row, or its number among the members."""
+    """Pairs of a window, by number, and a member, by place or by number."""
 
     windows: Rows
     places: Rows
@@ -48,11 +48,11 @@ class Members:
     last: Rows
     n_windows: int
     are_single: bool = True
-    """Whether each row is there once, with all its windows."""
+    """Whether each row appears once, with all its windows."""
 
     @classmethod
     def of_pairs(cls, pairs: Pairs, n_windows: int) -> Members:
-        """Return members that are given window by window, or in any order."""
+        """Return members given as pairs, in any order."""
         return cls(pairs.places, pairs.windows, pairs.windows + 1, n_windows, are_single=False)
 
     def only(self, chosen: Rows) -> Members:
@@ -60,7 +60,7 @@ class Members:
         return Members(self.places[chosen], self.first[chosen], self.last[chosen], self.n_windows, self.are_single)
 
     def at(self, windows: Rows) -> Members:
-        """Return those of some windows, which are in order."""
+        """Return the members of some windows, which are in order."""
         if len(windows) == self.n_windows:
             return self
         before = np.zeros(self.n_windows + 1, dtype=np.intp)
@@ -72,22 +72,22 @@ class Members:
 
     @cached_property
     def sizes(self) -> Rows:
-        """How many rows are in each window."""
+        """The number of members of each window."""
         return counts_in(self.first, self.last, self.n_windows)
 
     @cached_property
     def n_pairs(self) -> int:
-        """How many rows all windows have together."""
+        """The number of members of all windows together."""
         return int(self.last.sum()) - int(self.first.sum())
 
     @property
     def are_shared(self) -> bool:
-        """Whether the members of each window stand together as the rows stand; windows that overlap then share them."""
+        """Whether the members of each window are a range of the rows, so that overlapping windows share them."""
         return bool((self.first[1:] >= self.first[:-1]).all() and (self.last[1:] >= self.last[:-1]).all())
 
     @cached_property
     def ranges(self) -> Ranges:
-        """The members window by window, in the order in which the rows stand."""
+        """The members window by window, in the order of the rows."""
         if self.are_shared:
             windows = np.arange(self.n_windows)
             lo, hi = np.searchsorted(self.last, windows, side="right"), np.searchsorted(self.first, windows, side="right")
@@ -97,7 +97,7 @@ class Members:
         return Ranges(np.repeat(np.arange(len(lengths)), lengths)[order], stops - self.sizes, stops)
 
     def by_window(self) -> Rows:
-        """Return an order of all pairs by window, where they stand row by row."""
+        """Return the order of all pairs by window, given that they are by row."""
         lengths = self.last - self.first
         starts = self.first - (np.cumsum(lengths) - lengths)
         if self.n_windows <= NARROW:  # what is added to `starts` may wrap around, the sums are right
@@ -107,7 +107,7 @@ class Members:
         return stable_order(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
 
     def pairs(self) -> Pairs:
-        """Return each window with each row in it, by its number, row by row."""
+        """Return each pair of a window and a member, by row."""
         lengths = self.last - self.first
         if (lengths == 1).all():
             return Pairs(self.first, np.arange(len(lengths)))
@@ -116,7 +116,7 @@ class Members:
 
 
 class Values(NamedTuple):
-    """What a module is given of windows: one value for each of their members."""
+    """What a module reads of windows: a value for each member."""
 
     column: Column
     members: Members
@@ -126,12 +126,12 @@ class Values(NamedTuple):
         return Values(self.column[chosen], self.members.only(chosen))
 
     def in_windows(self) -> tuple[Column, list[tuple[int, int]]]:
-        """Return values so that each window's stand together, and from where to where they are."""
+        """Return values window by window, and the range of each window."""
         at, lo, hi = self.members.ranges
         return self.column[at], list(zip(lo.tolist(), hi.tolist(), strict=True))
 
 
 def counts_in(first: Rows, last: Rows, n_windows: int) -> Ticks:
-    """Return how many of some spans of windows each window is in."""
+    """Return how many of some spans each window is in."""
     steps = np.bincount(first, minlength=n_windows + 1) - np.bincount(last, minlength=n_windows + 1)
     return np.cumsum(steps[:-1])

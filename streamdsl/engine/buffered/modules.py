@@ -1,4 +1,4 @@
-"""Aggregates that need the members of a window, or a state of it: invoked once for each window that a piece of input changes."""
+"""Aggregates that need the members of a window, or a state of it: they are called once for each window that a step changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.engine.buffered.holistic import HOLISTIC
 from streamdsl.engine.buffered.members import Members, Values
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.errors import StreamDslError
@@ -29,11 +29,11 @@ from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
 LONG: Final = 64
-"""Windows with so many rows are not looked through anew where what comes tells their results."""
+"""Windows with this many rows are not read again if their results follow from what has changed."""
 
 
 class Sees(Enum):
-    """What a module sees of where the members of a window end."""
+    """Which ends of members a module reads."""
 
     NOTHING = "who is in it"
     INSIDE = "ends up to its own"
@@ -47,8 +47,8 @@ class Periods(Protocol):
         """Return one of them."""
 
 
-class RowGiven(NamedTuple):
-    """A single row that comes: what aggregates are given of it, and its lifetime."""
+class InsertedRow(NamedTuple):
+    """A single inserted row: the arguments of the aggregates, and its lifetime."""
 
     arguments: Sequence[Any]
     le: int
@@ -56,14 +56,14 @@ class RowGiven(NamedTuple):
 
 
 class Windows(Periods, Protocol):
-    """Windows that aggregates are asked for: who is in them, and how an error in one of them is shown."""
+    """Windows whose aggregates are requested: their members, and how an error in one of them is reported."""
 
     @property
     def rows(self) -> RowTable:
         """The rows that members are places of."""
 
     def members(self, order: Order) -> Members:
-        """Return their members, in an order that a module wants."""
+        """Return the members, in the order that a module needs."""
 
     def periods(self) -> tuple[Ticks, Ticks]:
         """Return where each begins and ends."""
@@ -72,8 +72,8 @@ class Windows(Periods, Protocol):
         """Return what a user sees of an exception in one of them."""
 
 
-class OtherValueError(ArithmeticError):
-    """The result of a module is for columns to tell: so are its later ones, and it need not be called for them here."""
+class NotPlainError(ArithmeticError):
+    """The result of a module is not plain, so columns must compute it, and all later ones."""
 
 
 class MemberAggregate:
@@ -95,14 +95,14 @@ class MemberAggregate:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
         return Values(rows.argument(self._argument)[members.places], members)
 
-    def results(self, asked: Windows) -> AnyColumn:
+    def results(self, requested: Windows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
-        values = self.values(asked.rows, asked.members(self.order))
+        values = self.values(requested.rows, requested.members(self.order))
         if isinstance(self.function, Builtin):
             found = self._of_columns(values)
             if found is not None:
                 return found
-        return column_of(self._of_each(values, asked))
+        return column_of(self._of_each(values, requested))
 
     # Row by row
 
@@ -113,14 +113,14 @@ class MemberAggregate:
         return not (function.returns_many or function.time_sensitive or isinstance(function, Collect))
 
     def of_one(self, rows: RowTable, places: Rows) -> Any:
-        """Return the result of a window with these members. Raises `ArithmeticError` where columns have to tell."""
+        """Return the result of a window with these members. Raises `ArithmeticError` if columns must compute it."""
         if self._where is not None:
             places = places[flatnonzero(rows.argument(self._where)[places])]
         function, column = self.function, rows.argument(self._argument)[places]
         compute = partial(_computed, function) if function.incremental else function.compute_result
         found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
         if type(found) not in PLAIN:
-            raise OtherValueError("it is no plain value")
+            raise NotPlainError("it is no plain value")
         return found
 
     # Columns
@@ -156,7 +156,7 @@ class MemberAggregate:
             return np.repeat(column_of([empty]), count)
         return object_column([empty_result(self.function) for _ in range(count)])
 
-    def _of_each(self, values: Values, asked: Windows) -> list[Any]:
+    def _of_each(self, values: Values, requested: Windows) -> list[Any]:
         function, found = self.function, list[Any]()
         column, spans = values.in_windows()
         given = _given(function, column)
@@ -171,36 +171,36 @@ class MemberAggregate:
         except StreamDslError:
             raise
         except Exception as error:
-            raise asked.error(len(found), error) from error
+            raise requested.error(len(found), error) from error
         return found
 
 
 class StateAggregate(MemberAggregate):
-    """An incremental module: each window has a state, which takes in what comes and what goes."""
+    """An incremental module: each window has a state, which is updated by the members that enter and leave."""
 
     least_rows: int = 0
     """Windows with fewer rows have no state: they are computed from their members."""
     sees = Sees.NOTHING
     """What it sees of where members end."""
 
-    def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
-        """Return the states of windows after a change; one that has none yet gets a new one."""
+    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+        """Return the states of windows after a change; a window without a state gets a new one."""
         if self.function.mergeable:
-            values = self.values(asked.rows, come)
+            values = self.values(requested.rows, come)
             shared = _shared(values.members)
             if shared is not None:
-                held = self._changed(asked, states, gone, come.only(come.places[:0]))
-                return self._merged(asked, held, values.only(shared.order), shared.stops)
-        return self._changed(asked, states, gone, come)
+                held = self._changed(requested, states, gone, come.only(come.places[:0]))
+                return self._merged(requested, held, values.only(shared.order), shared.stops)
+        return self._changed(requested, states, gone, come)
 
-    def _changed(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
-        """Return the states of windows without what has gone, with what has come."""
+    def _changed(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+        """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
-        (taken, less), (given, more) = self._seen_in_windows(asked, gone), self._seen_in_windows(asked, come)
+        (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
         try:
             for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
-                period = self._period(asked, number)
+                period = self._period(requested, number)
                 if a < b:
                     state = module.remove_events_from_state(state, taken(a, b), *period)
                 if lo < hi:
@@ -209,26 +209,29 @@ class StateAggregate(MemberAggregate):
         except StreamDslError:
             raise
         except Exception as error:
-            raise asked.error(len(after), error) from error
+            raise requested.error(len(after), error) from error
         return after
 
-    def _seen_in_windows(self, asked: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
         """Return what gives the module some members of windows as it sees them, and from where to where each window's are."""
-        column, spans = self.values(asked.rows, members).in_windows()
+        column, spans = self.values(requested.rows, members).in_windows()
         return _given(self.function, column), spans
 
-    def _period(self, asked: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
         """Return what the module is given of a window besides its members."""
         return ()
 
-    def _finished(self, asked: Periods, window: int, held: Held) -> Any:
+    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
         """Return the result of a window from its state."""
         module = self.function
         finish = _results if module.returns_many else _result
         return finish(module, module.compute_result(held.state), detached)
 
-    def _merged(self, asked: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
-        """Return the states of windows with what has come: what comes into the same ones goes into one state, which is merged."""
+    def _merged(self, requested: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
+        """Return the states of windows with new members:
+
+        those that enter the same windows form one state, which is merged into these.
+        """
         module, given = self.function, _given(self.function, come.column)
         ends = stops.tolist()
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
@@ -241,11 +244,11 @@ class StateAggregate(MemberAggregate):
             except StreamDslError:
                 raise
             except Exception as error:
-                raise asked.error(window, error) from error
+                raise requested.error(window, error) from error
         return states
 
-    def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
-        """Return states of their own, for windows that have the members of others."""
+    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
+        """Return copies of states, for windows that start with the members of others."""
         found = []
         for held, window in zip(states.tolist(), windows.tolist(), strict=True):
             try:
@@ -253,19 +256,19 @@ class StateAggregate(MemberAggregate):
             except StreamDslError:
                 raise
             except Exception as error:
-                raise asked.error(window, error) from error
+                raise requested.error(window, error) from error
         return object_column(found)
 
-    def shown(self, asked: Windows, states: Sequence[Held]) -> Column:
+    def shown(self, requested: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
         try:
             for held in states:
-                found.append(self._finished(asked, len(found), held) if held.n_members else empty_result(self.function))
+                found.append(self._finished(requested, len(found), held) if held.n_members else empty_result(self.function))
         except StreamDslError:
             raise
         except Exception as error:
-            raise asked.error(len(found), error) from error
+            raise requested.error(len(found), error) from error
         return column_of(found)
 
     # Row by row: None is a state that is not known, which is then made of all members, and raises what there is to raise.
@@ -281,21 +284,21 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def with_row(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         """Return the state of a window with a row more."""
         if state is None or not (self._where is None or row.arguments[self._where]):
             return state
         try:
-            return Held(self._with(state.state, row, asked, window), state.n_members + 1)
+            return Held(self._with(state.state, row, requested, window), state.n_members + 1)
         except Exception:
             return None
 
-    def _with(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         module, value = self.function, row.arguments[self._argument]
         return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
     def copy(self, state: Any) -> Any:
-        """Return a state of its own for a window with the same members."""
+        """Return a copy of a state, for a window that starts with the members of another."""
         try:
             return None if state is None else copied(self.function, state)
         except Exception:
@@ -305,31 +308,31 @@ class StateAggregate(MemberAggregate):
         """Return the state of the members of two windows."""
         return None
 
-    def shown_one(self, state: Any, asked: Periods, window: int) -> Any:
-        """Return the result of a window from its state. Raises `ArithmeticError` where columns have to tell."""
-        found = self._finished(asked, window, state) if state.n_members else empty_result(self.function)
+    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
+        """Return the result of a window from its state. Raises `ArithmeticError` if columns must compute it."""
+        found = self._finished(requested, window, state) if state.n_members else empty_result(self.function)
         if type(found) not in PLAIN:
             raise ArithmeticError("it holds other values")
         return found
 
 
 class NoValue(Enum):
-    """What stands for the extremum of no values."""
+    """Stands for the extremum of no values."""
 
     YET = "no value"
 
 
 class ExtremumAggregate(StateAggregate):
-    """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
+    """The smallest or the largest value. It is its own state: if a long window only grows, only new members are read."""
 
     least_rows = LONG
     NOTHING: Final = NoValue.YET
     """The state of a window in which there are no values."""
 
-    def advanced(self, asked: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
-        values = self.values(asked.rows, come)
+    def advanced(self, requested: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
+        values = self.values(requested.rows, come)
         found = self._of_columns(values)
-        best = self._of_each(values, asked) if found is None else found.tolist()
+        best = self._of_each(values, requested) if found is None else found.tolist()
         after: list[Any] = []
         try:
             for held, come_best in zip(states, best, strict=True):
@@ -338,7 +341,7 @@ class ExtremumAggregate(StateAggregate):
         except StreamDslError:
             raise
         except Exception as error:  # what came and what was there have no order
-            raise asked.error(len(after), error) from error
+            raise requested.error(len(after), error) from error
         return after
 
     def _better(self, one: Any, other: Any) -> Any:
@@ -346,16 +349,16 @@ class ExtremumAggregate(StateAggregate):
             return other if one is self.NOTHING else one
         return self.function.of_values([one, other])
 
-    def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
+    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
         return states
 
-    def shown(self, asked: Windows, states: Sequence[Any]) -> Column:
+    def shown(self, requested: Windows, states: Sequence[Any]) -> Column:
         return column_of([self._shown(state) for state in states])
 
     def nothing(self) -> Any:
         return self.NOTHING
 
-    def with_row(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
         value = row.arguments[self._argument] if self._where is None or row.arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
@@ -370,7 +373,7 @@ class ExtremumAggregate(StateAggregate):
         except Exception:  # they have no order
             return None
 
-    def shown_one(self, state: Any, asked: Periods, window: int) -> Any:
+    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
         return self._shown(state)
 
     def _shown(self, state: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The largest rows of windows, ranked in all of them at once."""
+"""The largest rows of windows, ranked for all of them at once."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _IN_ORDER: Final = (str, date)
 
 
 class _Ranks(NamedTuple):
-    """Which of the members have a value, and where that stands: 0 for the largest one, equal for equal ones."""
+    """Which members have a value, and the rank of each: 0 for the largest, equal for equal ones."""
 
     at: Rows
     ranks: Rows
 
 
 class RankedAggregate(MemberAggregate):
-    """A choice of the largest rows (`top_k`): of `(value, row)`, which stay as columns."""
+    """`top_k`: chooses the largest rows, as `(value, row)` in columns."""
 
     keeps_parts = True
 
-    def results(self, asked: Windows) -> AnyColumn:
-        members = asked.members(self.order)
-        part = asked.rows.argument_part(self._argument)[members.places]
+    def results(self, requested: Windows) -> AnyColumn:
+        members = requested.members(self.order)
+        part = requested.rows.argument_part(self._argument)[members.places]
         found = _ranks(field_of_nested(part, "_0")) if is_nested(part) else None
         if found is not None:
             return self._of_ranks(found, field_of_nested(part, "_1"), members)
         column = part.column if isinstance(part, Held) else part
-        return column_of(self._of_each(Values(column, members), asked))
+        return column_of(self._of_each(Values(column, members), requested))
 
     def _of_ranks(self, found: _Ranks, rows: AnyColumn, members: Members) -> AnyColumn:
         order = stable_order(found.ranks)
@@ -57,7 +57,7 @@ class RankedAggregate(MemberAggregate):
 
 
 def _ranks(values: AnyColumn) -> _Ranks | None:
-    """Return where values stand, None where Python has to compare them: NaN is the largest one, None is none."""
+    """Return the ranks of values, None if Python must compare them. NaN is the largest, None has no rank."""
     column = values.column if isinstance(values, Held) else values
     at = np.arange(len(column))
     if column.dtype == object:
@@ -96,7 +96,7 @@ def _candidates(members: Members, ranks: Rows, k: int) -> Pairs:
 
 
 def _largest(pairs: Pairs, ranks: Rows, k: int, n_windows: int) -> tuple[Rows, Ticks, Ticks]:
-    """Return the largest rows of windows, each window's together, their ranks there, and how many each window has."""
+    """Return the largest rows of windows, window by window, with their ranks, and the number of rows of each window."""
     order = stable_order(pairs.windows)
     at, sizes = pairs.places[order], np.bincount(pairs.windows, minlength=n_windows)
     starts = np.cumsum(sizes) - sizes

@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.group_times import ROOM, GroupTimes
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.order import payload_keys
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 SHORT: Final = 256
-"""A run that is shorter is sorted again with what comes."""
+"""A shorter run is sorted again, together with new rows."""
 
 
 class Order(enum.Enum):
-    """In which order rows with the same group and LE stand."""
+    """The order of rows with the same group and LE."""
 
     ANY = enum.auto()
     END = enum.auto()
-    """By (RE, payload), as modules see members."""
+    """By (RE, payload), as modules get members."""
     PAYLOAD = enum.auto()
-    """By (payload, RE), as modules see them that need an order."""
+    """By (payload, RE), as modules get them that need an order."""
 
 
 def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
@@ -39,13 +39,13 @@ def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
 
 
 def in_order(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
-    """Return places in order of some keys, and then as `order` says."""
+    """Return places in order of some keys, ties as `order` says."""
     places, keys = by_keys(places, keys)
     return places if order is Order.ANY else _untied(rows, places, keys, flatnonzero(keys[1:] == keys[:-1]), order)
 
 
 def _untied(rows: RowTable, places: Rows, keys: Ticks, tied: Rows, order: Order) -> Rows:
-    """Return places with those in order that have equal keys, of which all but the last of each key are at `tied`."""
+    """Return places with ties in order; all but the last row of each tie are at `tied`."""
     if not len(tied) or rows.payloads is None:
         return places
     is_tied = np.zeros(len(keys), dtype=np.bool_)
@@ -128,12 +128,12 @@ class Run:
         self.places, self.keys = _inserted(self.places, places, at), _inserted(self.keys, keys, at)
 
     def ranges(self, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
-        """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
+        """Return the range of each group with LE in `[lo, hi)`."""
         return self._times.ranges(self.keys, groups, lo, hi)
 
 
 def _inserted(column: Column, values: Column, at: Rows) -> Column:
-    """Return a column with values put in so that they then are at some places."""
+    """Return a column with values inserted, so that they then are at these places."""
     first = int(at[0])
     longer = np.empty(len(column) + len(values), dtype=column.dtype)
     longer[:first] = column[:first]
@@ -145,7 +145,8 @@ def _inserted(column: Column, values: Column, at: Rows) -> Column:
 
 
 def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
-    """Return all places in some ranges, after the number of the range that each is in.
+    """Return all places of some ranges, each after the number of its range.
+
 
     >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
     [[0, 0, 1], [4, 5, 7]]
@@ -156,7 +157,7 @@ def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
 
 
 class SortedRows:
-    """Places of a table in runs; what has come since the last look stands in none yet."""
+    """Places of a table in sorted runs. New places are in none until the next read."""
 
     def __init__(self, rows: RowTable) -> None:
         self._rows = rows
@@ -173,7 +174,7 @@ class SortedRows:
 
     @property
     def runs(self) -> list[Run]:
-        """All rows, in runs; those that are gone may be among them."""
+        """All rows, in runs. Removed ones may be among them."""
         if self._new:
             self._sort_new()
         return self._runs
@@ -195,7 +196,7 @@ class SortedRows:
         self._runs.append(large)
 
     def renumber(self, places: Rows) -> None:
-        """Let the rows that are left have other places; `places[i]` is that of row i, -1 if it is not left."""
+        """Move rows to other places: `places[i]` is that of row i, -1 drops it."""
         old = [*self._new, *(run.places for run in self._runs)]
         left = places[np.concatenate([np.empty(0, dtype=np.intp), *old])]
         self._new, self._runs = [], []

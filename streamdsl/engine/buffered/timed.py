@@ -1,4 +1,4 @@
-"""Aggregates and operators that see the lifetimes of a window's members (paper 001, IV.A.1)."""
+"""Aggregates and operators that read the lifetimes of a window's members (paper 001, IV.A.1)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import (
     ExtremumAggregate,
+    InsertedRow,
     MemberAggregate,
     Periods,
-    RowGiven,
     Sees,
     StateAggregate,
     Windows,
 )
 from streamdsl.engine.buffered.ranked import RankedAggregate
 from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import SumAccumulator
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
@@ -40,60 +40,60 @@ _ROOM: Final = 2**62
 
 
 class TimedAggregate(MemberAggregate):
-    """A time-sensitive module: it is given the members' lifetimes, clipped to the window as the query says."""
+    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
         super().__init__(number, agg, argument, where)
         self._clip = seen_clip([agg.function], clip)
 
-    def results(self, asked: Windows) -> Column:
+    def results(self, requested: Windows) -> Column:
         if type(self.function) is TimeWeightedAvg:
-            values, le, re = self._seen(asked, Order.ANY)
-            found = weighted(values, le, re, *asked.periods())
+            values, le, re = self._seen(requested, Order.ANY)
+            found = weighted(values, le, re, *requested.periods())
             if found is not None:
                 return found
-        return self._of_each_window(*self._seen(asked, self.order), asked)
+        return self._of_each_window(*self._seen(requested, self.order), requested)
 
-    def _seen(self, asked: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
-        """Return the values of windows, and the lifetimes of the rows that these are of."""
-        values = self.values(asked.rows, asked.members(order))
-        return values, asked.rows.le[values.members.places], asked.rows.re[values.members.places]
+    def _seen(self, requested: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
+        """Return the values of windows, and the lifetimes of their rows."""
+        values = self.values(requested.rows, requested.members(order))
+        return values, requested.rows.le[values.members.places], requested.rows.re[values.members.places]
 
     def _events(
-        self, values: Values, le: Ticks, re: Ticks, asked: Windows
+        self, values: Values, le: Ticks, re: Ticks, requested: Windows
     ) -> tuple[list[IntervalEvent[Any]], list[tuple[int, int]]]:
-        """Return events of windows as the module sees them, and from where to where each window's are."""
+        """Return the events of windows as the module gets them, and the range of each window."""
         at, lo, hi = values.members.ranges
         windows, among = spread(lo, hi)
         at = at[among]
-        le, re = self._clipped(le[at], re[at], windows, asked)
+        le, re = self._clipped(le[at], re[at], windows, requested)
         events = list(map(IntervalEvent, le.tolist(), re.tolist(), values.column[at].tolist()))
         stops = np.cumsum(hi - lo).tolist()
         return events, list(zip([0, *stops], stops, strict=False))
 
-    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, asked: Windows) -> Column:
+    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: Windows) -> Column:
         function, found = self.function, list[Any]()
-        events, spans = self._events(values, le, re, asked)
+        events, spans = self._events(values, le, re, requested)
         try:
             for number, (start, stop) in enumerate(spans):
                 if start < stop:
-                    window = asked.period(number)
+                    window = requested.period(number)
                     found.append(self._result(computed(function, events[start:stop], window), window))
                 else:
                     found.append(empty_result(function))
         except StreamDslError:
             raise
         except Exception as error:
-            raise asked.error(len(found), error) from error
+            raise requested.error(len(found), error) from error
         return column_of(found)
 
     def _result(self, found: Any, window: Lifetime) -> Any:
-        """Return what a module has given for a window as its result."""
+        """Return a module's value for a window as the result."""
         return as_result(found)
 
-    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, asked: Windows) -> tuple[Ticks, Ticks]:
-        """Return lifetimes in windows as the module sees them."""
-        window_le, window_re = asked.periods()
+    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: Windows) -> tuple[Ticks, Ticks]:
+        """Return lifetimes in windows as the module gets them."""
+        window_le, window_re = requested.periods()
         if self._clip.left:
             le = np.maximum(le, window_le[windows])
         if self._clip.right:
@@ -113,38 +113,38 @@ class StampedResults(TimedAggregate):
 
 
 class TimedStates(TimedAggregate, StateAggregate):
-    """A time-sensitive module that keeps states: a member that looks otherwise leaves as it looked, and comes as it looks now."""
+    """A time-sensitive module with states: a member that reads differently leaves as it was, and enters as it is."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
         super().__init__(number, agg, argument, where, clip)
         self.sees = Sees.INSIDE if self._clip.right else Sees.ENDS
 
-    def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
-        return self._changed(asked, states, gone, come)
+    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+        return self._changed(requested, states, gone, come)
 
-    def _seen_in_windows(self, asked: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
-        values = self.values(asked.rows, members)
+    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+        values = self.values(requested.rows, members)
         places = values.members.places
-        events, spans = self._events(values, asked.rows.le[places], asked.rows.re[places], asked)
+        events, spans = self._events(values, requested.rows.le[places], requested.rows.re[places], requested)
         return lambda lo, hi: events[lo:hi], spans
 
-    def _period(self, asked: Periods, window: int) -> tuple[WindowDescriptor, ...]:
-        return (WindowDescriptor(*asked.period(window)),)
+    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+        return (WindowDescriptor(*requested.period(window)),)
 
-    def _finished(self, asked: Periods, window: int, held: Held) -> Any:
-        module, period = self.function, asked.period(window)
+    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
+        module, period = self.function, requested.period(window)
         found = module.compute_result(held.state, WindowDescriptor(*period))
         return self._result(list(map(detached, results_of(module, found))) if module.returns_many else detached(found), period)
 
-    def _with(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
-        period = asked.period(window)
+    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+        period = requested.period(window)
         life = self._clip.apply(Lifetime(row.le, row.re), period)
         event = IntervalEvent(*life, row.arguments[self._argument])
         return self.function.add_events_to_state(state, [event], WindowDescriptor(*period))
 
 
 class StampedStates(StampedResults, TimedStates):
-    """A time-sensitive operator that keeps states."""
+    """A time-sensitive operator with states."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
         TimedStates.__init__(self, number, agg, argument, where, clip)
@@ -168,7 +168,7 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
 
 
 def weighted(values: Values, le: Ticks, re: Ticks, window_le: Ticks, window_re: Ticks) -> Column | None:
-    """Return the time-weighted averages of windows; None where these values are not for columns."""
+    """Return the time-weighted averages of windows; None if the values cannot be processed in columns."""
     (column, members), lengths = values, window_re - window_le
     if column.dtype.kind not in "if" or not members.sizes.all() or window_re.max() == INFINITY:
         return None
@@ -179,7 +179,7 @@ def weighted(values: Values, le: Ticks, re: Ticks, window_le: Ticks, window_re: 
     accumulator, terms = SumAccumulator(0), Terms(len(column), [Part(ROWS, None, None, 1)])
     with np.errstate(over="ignore", invalid="ignore"):
         accumulator.add_terms(column * spans, None, terms)
-    sums = accumulator.results(Lanes.of_spans(first, last, members.n_windows, terms))
+    sums = accumulator.results(AccumulatorColumns.of_spans(first, last, members.n_windows, terms))
     if sums.dtype == object or (sums.dtype.kind == "i" and max(-int(sums.min()), int(sums.max())) > _EXACT):
         return column_of([total / length for total, length in zip(sums.tolist(), lengths.tolist(), strict=True)])
     averages: Column = sums / lengths

@@ -1,1 +1,1 @@
-"""What the columnar window operator is made of: exact sums in lanes, slots for windows, and the ring of windows to come."""
+"""The parts of the columnar window operator: exact totals, slots for windows, and the deltas of windows that are not open yet."""

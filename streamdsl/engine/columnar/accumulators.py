@@ -1,4 +1,4 @@
-"""The aggregates that lanes can hold, `count`, `sum` and `avg`: what each keeps of a row, and its results."""
+"""The aggregates that have totals, `count`, `sum` and `avg`: what a row adds to them, and how results are computed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns, RowParts
 from streamdsl.engine.columnar.digits import DIRECT, SPECIAL, digit_places, huge_parts, integer_parts
 from streamdsl.engine.columnar.exact import floats, integers, rounded
-from streamdsl.engine.columnar.lanes import LaneParts, Lanes
-from streamdsl.engine.columnar.terms import ROWS, LaneKey, Loose, Part, Reals, Terms
+from streamdsl.engine.columnar.terms import ROWS, ColumnKey, FloatTerms, NonNumericTerms, Part, Terms
 from streamdsl.expr import RowError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -24,31 +24,31 @@ _EXACT: Final = 2**53
 
 
 class Accumulator(ABC):
-    """One aggregate of a window operator; `number` is its place among them."""
+    """One aggregate of a window operator; `number` is its index among them."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     @abstractmethod
     def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
-        """Add what rows add to the lanes, given their arguments and which of them `where` has chosen (None: all)."""
+        """Append what rows add to the totals, given their arguments and which of them `where` selects (None: all)."""
 
     @abstractmethod
-    def results(self, lanes: Lanes) -> Column:
-        """Return the aggregate at every position. Raises `RowError` where it cannot be computed."""
+    def results(self, totals: AccumulatorColumns) -> Column:
+        """Return the aggregate at every position. Raises `RowError` if it cannot be computed."""
 
     @abstractmethod
-    def parts_of(self, value: Any) -> LaneParts | None:
-        """Return what the value of a single row adds to lanes, as `add_terms` does; None where only that can tell."""
+    def parts_of(self, value: Any) -> RowParts | None:
+        """Return what the value of a single row adds to the totals; None if only `add_terms` can tell."""
 
     @abstractmethod
-    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
-        """Return what `results` has for a position with so many rows. Raises `ArithmeticError` where only that can tell."""
+    def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
+        """Return the result at a position with so many rows. Raises `ArithmeticError` if only `results` can compute it."""
 
-    def counted(self, lanes: Lanes) -> Ticks:
-        """Return how many values are not None."""
-        rows = lanes.counts(ROWS).astype(np.int64, copy=False)
-        return rows - lanes.counts((self.number, "missing")) if lanes.holds((self.number, "missing")) else rows
+    def counted(self, totals: AccumulatorColumns) -> Ticks:
+        """Return the numbers of values that are not None."""
+        rows = totals.counts(ROWS).astype(np.int64, copy=False)
+        return rows - totals.counts((self.number, "missing")) if totals.holds((self.number, "missing")) else rows
 
     def _add_missing(self, rows: Rows, terms: Terms) -> None:
         if len(rows):
@@ -62,15 +62,15 @@ class CountAccumulator(Accumulator):
         if column.dtype == object or chosen is not None:
             self._add_missing(flatnonzero(_kinds(column, chosen) == _MISSING), terms)
 
-    def results(self, lanes: Lanes) -> Column:
-        return self.counted(lanes)
+    def results(self, totals: AccumulatorColumns) -> Column:
+        return self.counted(totals)
 
-    def parts_of(self, value: Any) -> LaneParts | None:
+    def parts_of(self, value: Any) -> RowParts | None:
         return [((self.number, "missing"), 1)] if value is None else []
 
-    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
-        key: LaneKey = (self.number, "missing")
-        return rows - lanes.at(key, slot) if lanes.holds(key) else rows
+    def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
+        key: ColumnKey = (self.number, "missing")
+        return rows - totals.at(key, slot) if totals.holds(key) else rows
 
 
 class SumAccumulator(Accumulator):
@@ -78,7 +78,7 @@ class SumAccumulator(Accumulator):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self._specials: list[LaneKey] = [(number, special) for special in SPECIAL]
+        self._specials: list[ColumnKey] = [(number, special) for special in SPECIAL]
 
     def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
         if column.dtype == object:
@@ -102,16 +102,16 @@ class SumAccumulator(Accumulator):
         except OverflowError:
             terms.parts += huge_parts(self.number, whole.tolist(), list(map(int, column[whole].tolist())))
         if len(other):
-            terms.loose.append(Loose(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
+            terms.non_numeric.append(NonNumericTerms(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
 
     def _add_reals(self, rows: Rows | None, values: NDArray[np.float64], terms: Terms) -> None:
         if len(values):
-            terms.reals.append(Reals(self.number, rows, values))
+            terms.reals.append(FloatTerms(self.number, rows, values))
 
-    def results(self, lanes: Lanes) -> Column:
-        counted = self.counted(lanes)
-        column = self._numbers(lanes, counted)
-        bags = lanes.bags(self.number)
+    def results(self, totals: AccumulatorColumns) -> Column:
+        counted = self.counted(totals)
+        column = self._numbers(totals, counted)
+        bags = totals.bags(self.number)
         if (counted > 0).all() and not bags:
             return column
         values = column.tolist()
@@ -120,32 +120,32 @@ class SumAccumulator(Accumulator):
         for row, bag in bags.items():
             if len(bag):
                 total = int(counted[row])
-                values[row] = _on_row(row, self._of_values, self._values_in(lanes, row, bag.values(), total), total)
+                values[row] = _on_row(row, self._of_values, self._values_in(totals, row, bag.values(), total), total)
         return column_of(values)
 
-    def _numbers(self, lanes: Lanes, counted: Ticks) -> Column:
-        """Return the sums of what is numbers: of integers alone an integer, else a float."""
-        real = lanes.counts((self.number, "floats")) > 0
+    def _numbers(self, totals: AccumulatorColumns, counted: Ticks) -> Column:
+        """Return the sums of the numeric values: integers if all are, else floats."""
+        real = totals.counts((self.number, "floats")) > 0
         if real.all() and len(real):
-            return self._of_floats(floats(lanes, self.number), counted)
-        whole = self._of_integers(integers(lanes, self.number), counted) if not real.any() else None
+            return self._of_floats(floats(totals, self.number), counted)
+        whole = self._of_integers(integers(totals, self.number), counted) if not real.any() else None
         if whole is not None:
             return whole
-        mixed = np.empty(lanes.size, dtype=object)
+        mixed = np.empty(totals.size, dtype=object)
         for rows, sums, finish in ((real, floats, self._of_floats), (~real, integers, self._of_integers)):
             at = flatnonzero(rows)
-            mixed[at] = finish(sums(lanes.take(at), self.number), counted[at])
+            mixed[at] = finish(sums(totals.take(at), self.number), counted[at])
         return mixed
 
-    def _values_in(self, lanes: Lanes, row: int, loose: list[Any], total: int) -> list[Any]:
-        """Return the values of a row that are no numbers, after the sum of those that are, if there are any."""
-        one = lanes.take(np.array([row]))
+    def _values_in(self, totals: AccumulatorColumns, row: int, non_numeric: list[Any], total: int) -> list[Any]:
+        """Return the non-numeric values of a position, after the sum of the numeric ones if there are any."""
+        one = totals.take(np.array([row]))
         real = int(one.counts((self.number, "floats"))[0])
         if real:
-            return [float(floats(one, self.number)[0]), *loose]
-        return [*integers(one, self.number).tolist(), *loose] if total > len(loose) else loose
+            return [float(floats(one, self.number)[0]), *non_numeric]
+        return [*integers(one, self.number).tolist(), *non_numeric] if total > len(non_numeric) else non_numeric
 
-    def parts_of(self, value: Any) -> LaneParts | None:
+    def parts_of(self, value: Any) -> RowParts | None:
         kind = type(value)
         if kind is float:
             digits = digit_places(value)
@@ -156,16 +156,16 @@ class SumAccumulator(Accumulator):
             return [((self.number, "missing"), 1)]
         return [((self.number, 0), int(value))] if kind in _KINDS and -DIRECT <= value <= DIRECT else None
 
-    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
-        counted = rows - lanes.at((self.number, "missing"), slot)
+    def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
+        counted = rows - totals.at((self.number, "missing"), slot)
         if not counted:
             return None
-        if lanes.bags(self.number):
+        if totals.bags(self.number):
             raise ArithmeticError("there may be values that are no numbers")
-        whole, scale = lanes.digits_at(self.number, slot)
-        if not lanes.at((self.number, "floats"), slot):
+        whole, scale = totals.digits_at(self.number, slot)
+        if not totals.at((self.number, "floats"), slot):
             return self._of_one(whole >> scale, counted)
-        if lanes.are_at(self._specials, slot):
+        if totals.are_at(self._specials, slot):
             raise ArithmeticError("a value is not finite")
         return self._of_one(rounded(whole, scale), counted)
 
@@ -206,11 +206,11 @@ ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {
     Sum: SumAccumulator,
     Avg: AvgAccumulator,
 }
-"""The modules that the columnar window operator can compute."""
+"""The modules that have totals."""
 
 
 def _kinds(column: Column, chosen: NDArray[np.bool_] | None) -> NDArray[np.int8]:
-    """Return what each value is; one that is not chosen is missing."""
+    """Return the kind of each value; one that is not selected counts as missing."""
     if column.dtype == object:
         types = list(map(type, column.tolist()))
         known = {kind: _kind_of(kind) for kind in set(types)}
@@ -238,6 +238,6 @@ def _on_row(row: int, function: Callable[..., Any], *arguments: Any) -> Any:
         raise RowError(row, error) from error
 
 
-def result_columns(accumulators: list[Accumulator], lanes: Lanes) -> dict[str, Column]:
+def result_columns(accumulators: list[Accumulator], totals: AccumulatorColumns) -> dict[str, Column]:
     """Return the results of all aggregates as the columns `a0`, `a1`, ... that projections read."""
-    return {f"a{accumulator.number}": accumulator.results(lanes) for accumulator in accumulators}
+    return {f"a{accumulator.number}": accumulator.results(totals) for accumulator in accumulators}

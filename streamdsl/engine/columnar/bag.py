@@ -1,4 +1,4 @@
-"""Bags: the values of aggregates that are no numbers, with their numbers."""
+"""Bags: the non-numeric values of aggregates, with their counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from streamdsl.temporal.payload import payload_key
 
 
 class Bag:
-    """Values with their numbers; equal values are one.
+    """Values with their counts; equal values are one.
+
 
     >>> bag = Bag()
     >>> bag.add("a", 2)
@@ -24,7 +25,7 @@ class Bag:
         self._items: dict[Hashable, tuple[Any, int]] = {}
 
     def add(self, value: Any, count: int) -> None:
-        """Put a value in `count` times, or take it out if that is negative."""
+        """Add a value `count` times; a negative count removes it."""
         key = (type(value), payload_key(value))
         kept, total = self._items.get(key, (value, 0))
         if total + count:
@@ -33,12 +34,12 @@ class Bag:
             del self._items[key]
 
     def merge(self, other: Bag) -> None:
-        """Put in what another bag holds."""
+        """Add the values of another bag."""
         for value, count in list(other._items.values()):
             self.add(value, count)
 
     def values(self) -> list[Any]:
-        """Return every value as often as it is in."""
+        """Return every value as often as it is counted."""
         return [value for value, count in self._items.values() for _ in range(count)]
 
     def __len__(self) -> int:

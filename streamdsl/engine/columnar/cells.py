@@ -1,4 +1,4 @@
-"""Cells: the open windows of every group that have rows, with their sums and with the results that are out."""
+"""Cells: the open windows of every group that have rows, with their totals and emitted results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from streamdsl.expr.table import Rows
 
 
 class Cells(SlotTable):
-    """Slots of open windows, and their results.
+    """Slots of open windows, with the result that has been emitted for each.
 
-    The versions of windows that have lost all rows are kept until the window closes.
+    Versions of windows that have lost all rows are kept until the window closes.
+
+
 
     >>> import numpy as np
     >>> cells = Cells()
@@ -46,7 +48,7 @@ class Cells(SlotTable):
         self.results.clear(slots)
 
     def empty(self, slots: Rows) -> None:
-        """Let go windows that have no rows left."""
+        """Drop windows that have no rows left, but keep their versions."""
         self.results.leave(slots, self.number[slots], self.group[slots])
         self.drop(slots)
 

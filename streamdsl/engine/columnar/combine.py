@@ -1,4 +1,4 @@
-"""Combining: what the rows of a slice add to windows, summed per group and window before anything is looked up."""
+"""Combining: the terms of a slice's rows are summed up by group and window, before any window is looked up."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
-from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import ascending, stable_order
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import integer_codes, ordered_codes
 from streamdsl.expr.table import Rows, flatnonzero
@@ -27,11 +27,11 @@ class Combined(NamedTuple):
 
     groups: Ticks
     numbers: Ticks
-    lanes: Lanes
+    totals: AccumulatorColumns
 
 
-def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
-    """Return what rows add to the windows that each covers, none without end, nor none at all; there must be room for these."""
+def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
+    """Return what rows add to windows, which are charged to the budget. Each row covers at least one, and none without end."""
     block = _Block.of(parts)
     if block.is_dense and all(map(_is_plain, parts)):
         return _dense(parts, block)
@@ -44,14 +44,14 @@ def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
     rows = Pending.concat(parts)
     if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
-        lanes = Lanes(len(pairs))
-        lanes.add(pairs.index, rows.terms)
-        return Combined(pairs.second, pairs.first, lanes)
-    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms, room)
+        totals = AccumulatorColumns(len(pairs))
+        totals.add(pairs.index, rows.terms)
+        return Combined(pairs.second, pairs.first, totals)
+    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms, budget)
 
 
 class _Block(NamedTuple):
-    """The windows and groups from the least to the largest ones of some rows."""
+    """The rectangle of windows and groups from the least to the largest of some rows."""
 
     rows: int
     first: int
@@ -61,18 +61,18 @@ class _Block(NamedTuple):
 
     @staticmethod
     def of(parts: Sequence[Pending]) -> _Block:
-        """Return the block that rows lie in; one more window than they are in ends it."""
+        """Return the block of some rows, with one more window at its end."""
         first = min(part.first for part in parts)
         n = max(part.stop for part in parts) - first + 1
         return _Block(sum(len(part.lo) for part in parts), first, n, *span_of([part.groups for part in parts]))
 
     def of_codes(self, n: int) -> _Block:
-        """Return the block of groups that are so many codes."""
+        """Return the block for groups given as codes."""
         return self._replace(lowest=0, width=n)
 
     @property
     def is_dense(self) -> bool:
-        """Whether there are not many more places in it than rows."""
+        """Whether it has not many more places than there are rows."""
         return (self.n + 1) * self.width <= 2 * self.rows + 1024
 
     @property
@@ -82,34 +82,34 @@ class _Block(NamedTuple):
 
     @property
     def is_packable(self) -> bool:
-        """Whether a window and a group fit into an integer, side by side."""
+        """Whether a window and a group fit into one integer."""
         return self.n.bit_length() + self.bits < _BITS
 
 
 def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -> Combined:
-    """Add rows up in a place for each window and group; in each window groups come in some order (None: as they are)."""
-    lanes = Lanes((block.n + 1) * block.width)
+    """Sum up rows in an array with a place for each window and group."""
+    totals = AccumulatorColumns((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
-        lanes.add(_flat(part.lo, part.groups, block), part.terms)
+        totals.add(_flat(part.lo, part.groups, block), part.terms)
         if not is_single:
-            lanes.add(_flat(part.hi, part.groups, block), -part.terms)
+            totals.add(_flat(part.hi, part.groups, block), -part.terms)
     if not is_single:
-        lanes.cumulate(block.width)
-    counts = lanes.counts(ROWS)
+        totals.cumulate(block.width)
+    counts = totals.counts(ROWS)
     if order is None:
         found = flatnonzero(counts)
     else:
         found = flatnonzero((counts.reshape(-1, block.width)[:, order] != 0).ravel())
         places = found % block.width
         found += order[places] - places
-    return Combined(found % block.width + block.lowest, found // block.width + block.first, lanes.take(found))
+    return Combined(found % block.width + block.lowest, found // block.width + block.first, totals.take(found))
 
 
 def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
-    """Add up rows of groups that lie far apart, by their codes: in a place for each, or for each pair that there is.
+    """Sum up rows of sparse groups, by their codes: in an array if that is dense, else by distinct pairs.
 
-    None where windows overlap and places would be too many.
+    None if windows overlap and an array would be too large.
     """
     codes, groups = integer_codes(np.concatenate([part.groups for part in parts]))
     coded = block.of_codes(len(groups))
@@ -119,10 +119,10 @@ def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
         found = _dense(near, coded, stable_order(groups))
     elif all(part.is_single for part in parts):
         index, cells = integer_codes(np.concatenate([_flat(part.lo, part.groups, coded) for part in near]))
-        lanes = Lanes(len(cells))
+        totals = AccumulatorColumns(len(cells))
         for part, stop in zip(parts, stops, strict=True):
-            lanes.add(index[stop - len(part.lo) : stop], part.terms)
-        found = Combined(cells % coded.width, cells // coded.width + coded.first, lanes)
+            totals.add(index[stop - len(part.lo) : stop], part.terms)
+        found = Combined(cells % coded.width, cells // coded.width + coded.first, totals)
     else:
         return None
     return found._replace(groups=groups[found.groups])
@@ -138,7 +138,7 @@ def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
 
 
 def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
-    """Count the rows of each window and group by sorting: each is one integer, the group in the lower bits."""
+    """Count the rows of each window and group by sorting integers that hold both."""
     flat, at = np.empty(block.rows, dtype=np.int64), 0
     for part in parts:
         places = flat[at : at + len(part.lo)]
@@ -148,33 +148,33 @@ def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
         places -= block.lowest
         at += len(part.lo)
     found, counts = counted_runs(ascending(flat))
-    lanes = Lanes(len(counts))
+    totals = AccumulatorColumns(len(counts))
     for term in parts[0].terms.parts:
-        lanes.add_sums(term.lane, counts, block.rows)
-    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, lanes)
+        totals.add_sums(term.column, counts, block.rows)
+    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, totals)
 
 
 def _is_plain(part: Pending) -> bool:
-    """Say whether rows only add numbers, so that a window with rows in it has a number of rows."""
-    return part.signs is None and not part.terms.loose
+    """Say whether rows only add numbers, so that a window with rows has a positive number of rows."""
+    return part.signs is None and not part.terms.non_numeric
 
 
-def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Room) -> Combined:
-    """Sum up the deltas of each group, between two of which all windows are alike; windows come in order, and groups in each."""
+def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, budget: WindowBudget) -> Combined:
+    """Sum up the deltas of each group: all windows between two of them are equal. The order is by window, then group."""
     codes, known = ordered_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
     starting, ending = pairs.index[: len(lo)], pairs.index[len(lo) :]
-    lanes = Lanes(len(pairs))
-    lanes.add(starting, terms)
-    lanes.add(ending, -terms)
-    lanes.cumulate()
+    totals = AccumulatorColumns(len(pairs))
+    totals.add(starting, terms)
+    totals.add(ending, -terms)
+    totals.cumulate()
     begun, ended = np.bincount(starting, minlength=len(pairs)), np.bincount(ending, minlength=len(pairs))
     covered = flatnonzero(np.cumsum(begun - ended))
     lengths = pairs.second[covered + 1] - pairs.second[covered]
-    room.take(int(lengths.sum()))
+    budget.take(int(lengths.sum()))
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     numbers = pairs.second[positions] + offsets
     order = stable_order(numbers)
     positions = positions[order]
-    return Combined(known[pairs.first[positions]], numbers[order], lanes.take(positions))
+    return Combined(known[pairs.first[positions]], numbers[order], totals.take(positions))

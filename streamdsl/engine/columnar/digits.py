@@ -1,4 +1,4 @@
-"""Digits: numbers taken apart into what they add to lanes, exactly.
+"""Digits: numbers taken apart into what they add to totals, exactly.
 
 Any finite float is a whole multiple of 2 ** -1074, so it has an exact place among digits of weight 2 ** (32 * w).
 """
@@ -12,26 +12,28 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, Counted, LaneKey, Part, Reals, Terms
+from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, ColumnKey, Counted, FloatTerms, Part, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 LARGEST: Final = 2**DIGIT - 1
 """The largest digit."""
 DIRECT: Final = 2**45
-"""Integers up to this go into the lane of weight 0 as they are."""
+"""Integers up to this go into the column of weight 0 as they are."""
 _LOWEST: Final = DIGIT * (SAFE_WEIGHTS.start + 2)
-"""Smaller floats, as powers of two, have digits of weights that are not safe."""
+"""Smaller floats, as powers of two, have digits with unsafe weights."""
 SPECIAL: Final[tuple[Counted, ...]] = ("nan", "inf", "-inf")
 _BIAS: Final = 34
 """The digit of the smallest float has weight -34 (2 ** -1074 is 2 ** (14 - 32 * 34))."""
 
 
 def parts_of(terms: Terms) -> Iterator[Part]:
-    """Yield what rows add to the lanes, their floats taken apart.
+    """Yield what rows add to each column, floats split into digits.
 
-    >>> from streamdsl.engine.columnar.terms import Reals
-    >>> [part.lane for part in parts_of(Terms(1, reals=[Reals(0, None, np.array([0.75]))]))]
+
+
+    >>> from streamdsl.engine.columnar.terms import FloatTerms
+    >>> [part.column for part in parts_of(Terms(1, reals=[FloatTerms(0, None, np.array([0.75]))]))]
     [(0, 'floats'), (0, -1), (0, -2)]
     """
     yield from terms.parts
@@ -39,16 +41,18 @@ def parts_of(terms: Terms) -> Iterator[Part]:
         yield from real_parts(reals)
 
 
-def real_parts(reals: Reals) -> Iterator[Part]:
-    """Yield what floats add to the lanes."""
+def real_parts(reals: FloatTerms) -> Iterator[Part]:
+    """Yield what floats add to each column."""
     parts, signs = float_parts(reals.aggregate, reals.rows, reals.values), reals.signs
     return parts if signs is None else (part.times(signs) for part in parts)
 
 
 def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[Part]:
-    """Yield what integers add to an aggregate's lanes.
+    """Yield what integers add to the columns of an aggregate.
 
-    >>> [(part.lane, part.amounts.tolist()) for part in integer_parts(0, None, np.array([2**62 + 5]))]
+
+
+    >>> [(part.column, part.amounts.tolist()) for part in integer_parts(0, None, np.array([2**62 + 5]))]
     [((0, 0), [5]), ((0, 1), [1073741824])]
     """
     if not len(values):
@@ -62,7 +66,9 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
 
 
 def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
-    """Return a float as digits, not 0, each after its weight; None where it is extreme.
+    """Return a float as pairs of a weight and a digit, without zeros; None if its weights are unsafe.
+
+
 
     >>> digit_places(0.75), digit_places(-3.0), digit_places(float("nan"))
     (((-1, 3221225472),), ((0, -3),), None)
@@ -79,9 +85,11 @@ def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
 
 
 def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:
-    """Yield what integers of any size add to an aggregate's lanes.
+    """Yield what integers of any size add to the columns of an aggregate.
 
-    >>> [(part.lane, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
+
+
+    >>> [(part.column, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
     [((0, 2), [64])]
     """
     for row, value in zip(rows, values, strict=True):
@@ -94,14 +102,16 @@ def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> It
             yield _single((aggregate, weight), row, rest)
 
 
-def _single(lane: LaneKey, row: int, amount: int) -> Part:
-    return Part(lane, np.array([row]), np.array([amount], dtype=np.int64), LARGEST)
+def _single(column: ColumnKey, row: int, amount: int) -> Part:
+    return Part(column, np.array([row]), np.array([amount], dtype=np.int64), LARGEST)
 
 
 def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
-    """Yield what floats add to an aggregate's lanes; NaN and infinities are counted, so that they can go again.
+    """Yield what floats add to the columns of an aggregate. NaN and infinities are counted, so that they can be retracted.
 
-    >>> [(part.lane, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]
+
+
+    >>> [(part.column, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]
     [((0, 'floats'), None), ((0, 0), array([0, 3])), ((0, -1), array([3221225472,          0])), ((0, -2), array([0, 0]))]
     """
     if not len(values):
@@ -184,5 +194,5 @@ def _special_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64
             yield _ones((aggregate, kind), at if rows is None else rows[at])
 
 
-def _ones(lane: LaneKey, rows: Rows | None) -> Part:
-    return Part(lane, rows, None, 1)
+def _ones(column: ColumnKey, rows: Rows | None) -> Part:
+    return Part(column, rows, None, 1)

@@ -1,4 +1,4 @@
-"""Exact sums: the digits of lanes put together, rounded once."""
+"""Exact sums: the digits of totals are combined, and rounded once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.kernels import DIGIT_SUMMER
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS
 from streamdsl.expr.table import Column, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -18,40 +18,40 @@ from streamdsl.temporal.time import Ticks
 Reals: TypeAlias = NDArray[np.float64]
 
 
-def integers(lanes: Lanes, aggregate: int) -> Column:
+def integers(totals: AccumulatorColumns, aggregate: int) -> Column:
     """Return an aggregate's sums of integers, position by position: `int64` if all fit, else Python integers."""
-    weights = lanes.weights(aggregate)
+    weights = totals.weights(aggregate)
     if weights == [0]:
-        return lanes.counts((aggregate, 0)).copy()
+        return totals.counts((aggregate, 0)).copy()
     if not weights:
-        return np.zeros(lanes.size, dtype=np.int64)
-    lanes.carry()
-    beyond = [w for w in lanes.weights(aggregate) if w not in (0, 1)]
-    high = lanes.counts((aggregate, 1))
-    if not any(lanes.counts((aggregate, w)).any() for w in beyond) and (np.abs(high) < 2**31 - 1).all():
-        return (high << DIGIT) + lanes.counts((aggregate, 0))
-    return column_of([whole >> scale for whole, scale in _exact(lanes, aggregate)])
+        return np.zeros(totals.size, dtype=np.int64)
+    totals.carry()
+    beyond = [w for w in totals.weights(aggregate) if w not in (0, 1)]
+    high = totals.counts((aggregate, 1))
+    if not any(totals.counts((aggregate, w)).any() for w in beyond) and (np.abs(high) < 2**31 - 1).all():
+        return (high << DIGIT) + totals.counts((aggregate, 0))
+    return column_of([whole >> scale for whole, scale in _exact(totals, aggregate)])
 
 
-def floats(lanes: Lanes, aggregate: int) -> Reals:
+def floats(totals: AccumulatorColumns, aggregate: int) -> Reals:
     """Return an aggregate's sums with floats in them, position by position, each rounded once; too large is infinite."""
-    lanes.carry()
-    weights = lanes.weights(aggregate)
+    totals.carry()
+    weights = totals.weights(aggregate)
     safe = [weight for weight in reversed(weights) if weight in SAFE_WEIGHTS]
-    digits = [lanes.counts((aggregate, weight)) for weight in safe]
-    total, error, doubt = _sums(digits, [2.0 ** (DIGIT * weight) for weight in safe], lanes.size)
+    digits = [totals.counts((aggregate, weight)) for weight in safe]
+    total, error, doubt = _sums(digits, [2.0 ** (DIGIT * weight) for weight in safe], totals.size)
     found = total + error
-    unsafe = np.zeros(lanes.size, dtype=np.bool_)
+    unsafe = np.zeros(totals.size, dtype=np.bool_)
     for weight in set(weights).difference(safe):
-        unsafe |= lanes.counts((aggregate, weight)) != 0
-    # What was lost twice may be tiny, and yet decide where a tie is rounded to.
+        unsafe |= totals.counts((aggregate, weight)) != 0
+    # What the second rounding lost is tiny, but may decide a tie.
     rows = flatnonzero(doubt > 0)
     least, most = error[rows] - 2 * doubt[rows], error[rows] + 2 * doubt[rows]
     unsafe[rows] |= total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)
     exactly = flatnonzero(unsafe)
     if len(exactly):
-        found[exactly] = [rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]
-    return _with_specials(lanes, aggregate, found)
+        found[exactly] = [rounded(whole, scale) for whole, scale in _exact(totals.take(exactly), aggregate)]
+    return _with_specials(totals, aggregate, found)
 
 
 def _sums(digits: Sequence[Ticks], scales: Sequence[float], size: int) -> tuple[Reals, Reals, Reals]:
@@ -76,11 +76,11 @@ def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[An
     return total, (a - (total - of_b)) + (b - of_b)
 
 
-def _exact(lanes: Lanes, aggregate: int) -> Iterator[tuple[int, int]]:
+def _exact(totals: AccumulatorColumns, aggregate: int) -> Iterator[tuple[int, int]]:
     """Yield each sum as an integer and the power of two that divides it."""
-    weights = lanes.weights(aggregate)
+    weights = totals.weights(aggregate)
     lowest = min([0, *weights])
-    columns = [lanes.counts((aggregate, weight)).tolist() for weight in weights]
+    columns = [totals.counts((aggregate, weight)).tolist() for weight in weights]
     shifts = [DIGIT * (weight - lowest) for weight in weights]
     for digits in zip(*columns, strict=True):
         yield sum(digit << shift for digit, shift in zip(digits, shifts, strict=True)), -DIGIT * lowest
@@ -94,9 +94,9 @@ def rounded(whole: int, scale: int) -> float:
         return math.inf if whole > 0 else -math.inf
 
 
-def _with_specials(lanes: Lanes, aggregate: int, found: NDArray[np.float64]) -> NDArray[np.float64]:
-    if not any(lanes.holds((aggregate, kind)) for kind in ("nan", "inf", "-inf")):
+def _with_specials(totals: AccumulatorColumns, aggregate: int, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not any(totals.holds((aggregate, kind)) for kind in ("nan", "inf", "-inf")):
         return found
-    up, down = lanes.counts((aggregate, "inf")) > 0, lanes.counts((aggregate, "-inf")) > 0
+    up, down = totals.counts((aggregate, "inf")) > 0, totals.counts((aggregate, "-inf")) > 0
     found = np.where(up, math.inf, np.where(down, -math.inf, found))
-    return np.where((lanes.counts((aggregate, "nan")) > 0) | (up & down), math.nan, found)
+    return np.where((totals.counts((aggregate, "nan")) > 0) | (up & down), math.nan, found)

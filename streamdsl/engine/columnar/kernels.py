@@ -1,4 +1,4 @@
-"""The kernels of sums of floats: each gives exactly what numpy's columns give."""
+"""Kernels for sums of floats: compiled loops that give exactly what numpy gives."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from streamdsl.temporal.time import Ticks
 def add_digits(
     values: NDArray[np.float64],
     index: Rows,
-    lanes: Sequence[Ticks],
+    columns: Sequence[Ticks],
     downs: NDArray[np.float64],
     ups: NDArray[np.float64],
 ) -> None:
-    """Cut each float into digits, highest first, and add them to the lanes at its index; `downs` and `ups` scale the digits.
+    """Split each float into digits, highest first, and add them to the columns at its index; `downs` and `ups` scale the digits.
 
-    >>> lanes = [np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)]
-    >>> add_digits(np.array([3.75]), np.array([0]), lanes, np.array([1.0, 2.0**32]), np.array([1.0, 2.0**-32]))
-    >>> [lane.tolist() for lane in lanes]
+
+    >>> columns = [np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)]
+    >>> add_digits(np.array([3.75]), np.array([0]), columns, np.array([1.0, 2.0**32]), np.array([1.0, 2.0**-32]))
+    >>> [column.tolist() for column in columns]
     [[3], [3221225472]]
     """
-    last = len(lanes) - 1
+    last = len(columns) - 1
     for row in range(len(values)):
         rest, place = values[row], index[row]
         for weight in range(last):
             digit = np.int64(rest * downs[weight])
-            lanes[weight][place] += digit
+            columns[weight][place] += digit
             rest -= digit * ups[weight]
-        lanes[last][place] += np.int64(rest * downs[last])
+        columns[last][place] += np.int64(rest * downs[last])
 
 
 def sum_digits(
-    lanes: Sequence[Ticks],
+    columns: Sequence[Ticks],
     scales: NDArray[np.float64],
     total: NDArray[np.float64],
     error: NDArray[np.float64],
     doubt: NDArray[np.float64],
 ) -> None:
-    """Add up the scaled digits at each position, what rounding lost (Knuth's sum of two), and how much of that was lost.
+    """Add up the scaled digits at each position, with the rounding errors (Knuth's two-sum), and a bound of what these lost.
+
 
     >>> total, error, doubt = np.empty(1), np.empty(1), np.empty(1)
     >>> sum_digits([np.array([2**40]), np.array([1])], np.array([2.0**32, 2.0**-32]), total, error, doubt)
@@ -53,8 +55,8 @@ def sum_digits(
     """
     for place in range(len(total)):
         high = low = lost = 0.0
-        for weight in range(len(lanes)):
-            value = lanes[weight][place] * scales[weight]
+        for weight in range(len(columns)):
+            value = columns[weight][place] * scales[weight]
             added = high + value
             part = added - high
             rest = (high - (added - part)) + (value - part)

@@ -1,4 +1,4 @@
-"""Lists in slots, of which the items are held in one column."""
+"""Lists by slot, with all items in one column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _ALL = slice(None)
 
 
 class ListSlots:
-    """A list for each slot, empty at first. No item is overwritten: who has taken lists may keep them.
+    """A list for each slot, empty at first. Items are never overwritten, so lists that were taken stay valid.
+
 
     >>> lists = Lists(np.array([5, 7]), np.array([0]), np.array([2]))
     >>> slots = ListSlots(2, lists)
@@ -35,7 +36,7 @@ class ListSlots:
         self._lo, self._hi = longer(self._lo, size), longer(self._hi, size)
 
     def clear(self, slots: Rows) -> None:
-        """Let the lists of slots be empty."""
+        """Make the lists of slots empty."""
         self._lo[slots] = self._hi[slots] = 0
 
     def take(self, slots: Rows | slice) -> Held:
@@ -43,12 +44,12 @@ class ListSlots:
         return Held(Lists(self._items.part(_ALL), self._lo[slots], self._hi[slots]))
 
     def are_like(self, lists: Lists) -> bool:
-        """Say whether the items of lists are held as those here are."""
+        """Say whether the items of lists have the column type of those here."""
         items, known = lists.items, self._items.part(slice(0, 0))
         return isinstance(items, Held) if isinstance(known, Held) else not isinstance(items, Held) and items.dtype == known.dtype
 
     def put(self, slots: Rows, lists: Held) -> None:
-        """Put lists, with items that are held as those here are, in the places of others."""
+        """Replace the lists of slots by others with the same column type."""
         items, sizes = items_of(lists)
         if self._n_items + len(items) > self._most:
             self.clear(slots)
@@ -59,7 +60,7 @@ class ListSlots:
         self._lo[slots], self._hi[slots], self._n_items = stops - sizes, stops, self._n_items + len(items)
 
     def _let_go(self) -> None:
-        """Let go of what is in no list any more."""
+        """Drop the items that are in no list any more."""
         kept, sizes = items_of(self.take(_ALL))
         self._items, self._n_items = growing(kept), len(kept)
         self._hi = np.cumsum(sizes)

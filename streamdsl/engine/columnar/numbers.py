@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.expr.table import least
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Hopping
 
 
 class Ranges(NamedTuple):
-    """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); ENDLESS: all from `lo` on."""
+    """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); `hi` ENDLESS: all from `lo` on."""
 
     lo: Ticks
     hi: Ticks
@@ -23,41 +23,43 @@ class Ranges(NamedTuple):
 
 
 class PointRanges(NamedTuple):
-    """For each row, which enters, the first of the windows that it is in."""
+    """For each inserted row the first of the windows that it is in."""
 
     lo: Ticks
     each: int
-    """How many windows every row is in."""
+    """The number of windows that each row is in."""
     first: int
-    """The least of all windows."""
+    """The least window number."""
     stop: int
-    """What comes after the last of all windows."""
+    """The number after the last window."""
 
 
 ENDLESS = INFINITY
 
 
 class GridNumbers:
-    """The numbers of a grid's windows, counted so that window 0 starts in `[0, hop)`, and which of them a gate lets show.
+    """The numbers of a grid's windows, of which window 0 starts in `[0, hop)`, and which of them the emit policy lets show.
 
-    >>> grid = GridNumbers(Hopping(10, 5), Gate())
+
+
+    >>> grid = GridNumbers(Hopping(10, 5), EmitPolicy())
     >>> grid.first_ending_after(np.array([6])).tolist(), grid.last_open(12)
     ([0], 2)
     """
 
-    def __init__(self, windows: Hopping, gate: Gate) -> None:
+    def __init__(self, windows: Hopping, emit_policy: EmitPolicy) -> None:
         self.grid = windows
-        self.gate = gate
-        self.stop = ENDLESS if gate.until == INFINITY else self.grid.first_ending_after(gate.until)
+        self.emit_policy = emit_policy
+        self.stop = ENDLESS if emit_policy.until == INFINITY else self.grid.first_ending_after(emit_policy.until)
         self._lowest = MIN_TIME + windows.size + windows.hop
 
-    def last_open(self, watermark: int) -> int:
+    def last_open(self, high_water: int) -> int:
         """Return the number of the last window that may show its result."""
-        return self.last_begun(watermark - self.grid.size if self.gate.by_end else watermark)
+        return self.last_begun(high_water - self.grid.size if self.emit_policy.by_end else high_water)
 
-    def last_begun(self, watermark: int) -> int:
+    def last_begun(self, high_water: int) -> int:
         """Return the number of the last window that has begun, and can ever show its result."""
-        number = (watermark - self.grid.offset) // self.grid.hop
+        number = (high_water - self.grid.offset) // self.grid.hop
         if number >= self.stop:
             number = self.stop - 1
         return number if number > MIN_TIME else MIN_TIME
@@ -67,30 +69,31 @@ class GridNumbers:
         return self.grid.offset + numbers * self.grid.hop
 
     def ranges(self, batch: Batch) -> Ranges:
-        """Return the windows that each changed row enters or leaves; those that can never show are left out."""
+        """Return the windows that each changed row enters or leaves, without those that can never show."""
         if len(batch) == 1 and self.stop == ENDLESS and batch.le[0] >= self._lowest:
             return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
         first = self._shown(self.first_ending_after(batch.le))
-        comes_in = batch.re_old is batch.le or bool((batch.re_old == batch.le).all())
+        are_insertions = batch.re_old is batch.le or bool((batch.re_old == batch.le).all())
         new = self._ends(first, batch.le, batch.re_new)
-        if comes_in:
+        if are_insertions:
             return Ranges(first, new, None)
         old = self._ends(first, batch.le, batch.re_old)
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
 
     def of_points(self, batch: Batch) -> PointRanges | None:
-        """Return the windows of rows that are points and come, if each is in as many, all of which can show; else None."""
+        """Return the windows of inserted points, if each is in the same number of them, and all can show; else None."""
         grid = self.grid
         if self.stop != ENDLESS or grid.size % grid.hop or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
             return None
         each = grid.size // grid.hop
         lo = (batch.le - (grid.size + grid.offset - grid.hop)) // grid.hop
-        return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.watermark) + each)
+        return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.high_water) + each)
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
-        """Return the windows that a single row enters (or leaves, if it ends earlier now); None where that is not so simple.
+        """Return the windows that a single row enters (or leaves, if it ends earlier now); None if more is to be checked.
 
-        >>> GridNumbers(Hopping(10, 5), Gate()).entered(6, 6, 12)
+
+        >>> GridNumbers(Hopping(10, 5), EmitPolicy()).entered(6, 6, 12)
         range(0, 3)
         """
         if le < self._lowest or re_old == INFINITY or re_new == INFINITY:
@@ -107,7 +110,7 @@ class GridNumbers:
         return range(old, new) if old <= new else range(new, old)
 
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
-        """Return the windows of a single row: a number at a time costs less than columns of one."""
+        """Return the windows of a single row, without columns."""
         first = self.grid.first_ending_after(le)
         new, old = self._end(first, le, re_new), self._end(first, le, re_old)
         signs = None if re_old == le else np.array([-1 if new < old else 1])

@@ -1,4 +1,4 @@
-"""Matching the results that windows have now with those that were sent: equal ones keep their ids."""
+"""Matching of computed results with emitted ones: equal ones keep their ids."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from streamdsl.temporal.time import Ticks
 
 
 def paired(windows: Rows, codes: Rows, n_old: int) -> tuple[Rows, Rows]:
-    """Match the first `n_old` rows, which were sent, with the others, which are right now: row numbers of both, pair by pair.
+    """Match the first `n_old` rows, which are emitted results, with the others, which are computed; return the pairs.
 
-    Rows match that have the same window and code (equal payloads have one code): the first old one the first new one, and so on.
+    Rows match if they have the same window and code (equal payloads have equal codes): the first with the first, and so on.
+
 
     >>> [rows.tolist() for rows in paired(np.array([0, 0, 1, 0, 0, 0]), np.array([5, 5, 5, 5, 9, 5]), 3)]
     [[0, 1], [0, 2]]

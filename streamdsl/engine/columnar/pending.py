@@ -1,4 +1,4 @@
-"""Changed rows on their way into windows."""
+"""Changed rows with the ranges of windows that they enter or leave."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from streamdsl.temporal.time import Ticks
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """Changed rows: their groups, and what they add to the windows `[lo, hi)`, of which there is at least one."""
+    """Changed rows: their groups, and their terms for the windows `[lo, hi)`, which are at least one."""
 
     groups: Ticks
     lo: Ticks
     _hi: Ticks | None
     terms: Terms
     signs: Ticks | None = None
-    """Which rows are taken out (-1); None: none."""
+    """-1 for rows that are retracted; None: none is."""
     each: int = 0
-    """How many windows every row is in, where that is known."""
+    """The number of windows that every row is in, if it is the same."""
     _first: int | None = None
     _stop: int | None = None
 
     @property
     def hi(self) -> Ticks:
-        """What comes after the last window of each row."""
+        """The number after the last window of each row."""
         if self._hi is None:
             self._hi = self.lo + self.each
         return self._hi
@@ -39,14 +39,14 @@ class Pending:
 
     @property
     def first(self) -> int:
-        """The least window; there is a row."""
+        """The least window number. There must be a row."""
         if self._first is None:
             self._first = least(self.lo)
         return self._first
 
     @property
     def stop(self) -> int:
-        """What comes after the last window; there is a row."""
+        """The number after the last window. There must be a row."""
         if self._stop is None:
             self._stop = largest(self.hi)
         return self._stop
@@ -59,7 +59,7 @@ class Pending:
         return self.hi.item() - self.lo.item() == 1 if len(self.lo) == 1 else every(self.hi - self.lo == 1)
 
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
-        """Return the rows that are in windows `[lo, hi)`, as far as they are."""
+        """Return the rows with their ranges clipped to `[lo, hi)`, without those that are outside."""
         if isinstance(lo, int) and isinstance(hi, int):
             if not self or self.stop <= lo or hi <= self.first:
                 return NOTHING
@@ -72,7 +72,7 @@ class Pending:
         return replace(self, lo=after, _hi=before, each=0).take(rows)
 
     def take(self, rows: Rows) -> Pending:
-        """Return these rows, in this order."""
+        """Return the rows at these indices, in this order."""
         signs = None if self.signs is None else self.signs[rows]
         hi = None if self.each else self.hi[rows]
         return Pending(self.groups[rows], self.lo[rows], hi, self.terms.take(rows), signs, self.each)

@@ -1,4 +1,4 @@
-"""Results that are out, by slot: what a window has sent, to be compared with what it should have sent."""
+"""The emitted results of windows, by slot, to be compared with the computed ones."""
 
 from __future__ import annotations
 
@@ -17,37 +17,38 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
 class Results:
-    """The payload of each slot's result; `is_out` says which have one.
+    """The emitted result of each slot; `is_emitted` says which have one. Payloads are kept in columns of one schema.
+
 
     >>> results = Results()
     >>> results.grow(2)
     >>> results.put(np.array([1]), Table.from_payloads([5]))
-    >>> results.is_out.tolist(), results.payloads(np.array([1])).payloads()
+    >>> results.is_emitted.tolist(), results.payloads(np.array([1])).payloads()
     ([False, True], [5])
     """
 
     def __init__(self) -> None:
-        self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self.is_emitted: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._schema: Schema | None = None
         self._columns: dict[str, Column] = {}
         self._lists: dict[str, ListSlots] = {}
-        """The columns of lists that are held as such, which are not among the others."""
+        """The columns that hold lists as such; they are not among the others."""
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of the payloads, None if there were none yet."""
+        """The schema of the payloads, None before the first."""
         return self._schema
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
-        self.is_out = longer(self.is_out, size)
+        self.is_emitted = longer(self.is_emitted, size)
         self._columns = {name: longer(column, size) for name, column in self._columns.items()}
         for lists in self._lists.values():
             lists.grow(size)
 
     def clear(self, slots: Rows) -> None:
         """Forget the results of slots."""
-        self.is_out[slots] = False
+        self.is_emitted[slots] = False
         for column in self._columns.values():
             if column.dtype == object:
                 column[slots] = None
@@ -55,7 +56,7 @@ class Results:
             lists.clear(slots)
 
     def payloads(self, slots: Rows) -> Table:
-        """Return the results of slots that have one."""
+        """Return the results of slots, all of which have one."""
         if self._schema is None:
             return Table.of_objects([])
         columns = {name: column[slots] for name, column in self._columns.items()}
@@ -65,7 +66,7 @@ class Results:
         return Table(self._schema, HeldColumns({**columns, **held}), len(slots))
 
     def put(self, slots: Rows, payloads: Table) -> None:
-        """Note the results that go out."""
+        """Record the emitted results of slots."""
         payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, part in parts_of(payloads.columns).items():
             if (lists := self._lists.get(name)) is not None:
@@ -77,10 +78,10 @@ class Results:
             if column.dtype != values.dtype and column.dtype != object:
                 column = self._columns[name] = column.astype(object)
             column[slots] = values
-        self.is_out[slots] = True
+        self.is_emitted[slots] = True
 
     def takes(self, schema: Schema) -> bool:
-        """Say whether results of a schema are held as they are: some have come. Then single ones can be read and swapped."""
+        """Say whether results of this schema are kept as they are, so that single ones can be read and swapped."""
         for name in list(self._lists):
             self._make(name)
         if schema is not self._schema and schema == self._schema:
@@ -88,13 +89,16 @@ class Results:
         return schema is self._schema
 
     def values(self, slot: int) -> Values | None:
-        """Return the values of a single slot's result, None if none is out."""
-        return tuple([column.item(slot) for column in self._columns.values()]) if self.is_out.item(slot) else None
+        """Return the result of a single slot, None if there is none."""
+        return tuple([column.item(slot) for column in self._columns.values()]) if self.is_emitted.item(slot) else None
 
     def swap(self, slot: int, now: Values) -> Values | None:
-        """Put a result, of a schema that it `takes`, in the place of the one that is out in a single slot, and return that one.
+        """Replace the result of a single slot, and return the previous one, None if there was none.
 
-        It is None where none is out. Where both are equal, `now` is returned, and nothing changes.
+        The schema is one that it `takes`.
+
+        If both are equal, nothing changes, and `now` itself is returned.
+
 
         >>> results = Results()
         >>> results.grow(1)
@@ -104,13 +108,13 @@ class Results:
         """
         columns = self._columns
         before = tuple([column.item(slot) for column in columns.values()])
-        if self.is_out.item(slot):
+        if self.is_emitted.item(slot):
             was = before
             if are_same(was, now):
                 return now
         else:
             was = None
-            self.is_out[slot] = True
+            self.is_emitted[slot] = True
         for name, value, old in zip(columns, now, before, strict=True):
             column, kind = columns[name], type(old)
             if type(value) is not kind or (kind is int and not MIN_TIME <= value <= INFINITY):
@@ -119,13 +123,13 @@ class Results:
         return was
 
     def _make(self, name: str) -> None:
-        """Make the lists of a column that holds them as such."""
+        """Make the Python lists of a column that holds lists as such."""
         self._columns[name] = self._lists.pop(name).take(slice(None)).column
 
     def _conform(self, payloads: Table) -> Table:
-        """Make payloads fit those that are out; of different schemas all become objects kept whole."""
-        if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
-            self._schema, size = payloads.schema, len(self.is_out)
+        """Bring payloads and results to one schema. If schemas differ, both become whole objects."""
+        if self._schema is None or (payloads.schema != self._schema and not self.is_emitted.any()):
+            self._schema, size = payloads.schema, len(self.is_emitted)
             found = {name: lists_of(part) for name, part in parts_of(payloads.columns).items()}
             self._lists = {name: ListSlots(size, lists) for name, lists in found.items() if lists is not None}
             others = [name for name, lists in found.items() if lists is None]
@@ -133,15 +137,15 @@ class Results:
         if payloads.schema == self._schema:
             return payloads
         if self._schema != Schema.object():
-            used = flatnonzero(self.is_out)
-            whole = np.empty(len(self.is_out), dtype=object)
+            used = flatnonzero(self.is_emitted)
+            whole = np.empty(len(self.is_emitted), dtype=object)
             whole[used] = object_column(self.payloads(used).payloads())
             self._schema, self._columns, self._lists = Schema.object(), {"": whole}, {}
         return Table.of_objects(payloads.payloads())
 
     def are(self, slots: Rows, payloads: Table) -> NDArray[np.bool_]:
-        """Say which of these payloads are what the slots have sent."""
-        same: NDArray[np.bool_] = self.is_out[slots]
+        """Say which payloads equal the results of their slots."""
+        same: NDArray[np.bool_] = self.is_emitted[slots]
         if same.all():
             return same_payloads(self.payloads(slots), payloads)
         known = flatnonzero(same)

@@ -1,4 +1,4 @@
-"""Slots: lanes by window number and group, made when they are first written and used again once dropped."""
+"""A table of totals by window number and group. Slots are made when first needed, and used again once dropped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.index.pair_index import PairIndex, Places
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
@@ -17,7 +17,8 @@ _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 class SlotTable(PairIndex):
-    """A slot for each window number and group that is in use, with lanes; slots are known by their window number too.
+    """A slot with totals for each pair of a window number and a group in use. Slots are indexed by window number too.
+
 
     >>> table = SlotTable()
     >>> slots = table.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
@@ -27,7 +28,7 @@ class SlotTable(PairIndex):
     """
 
     def __init__(self) -> None:
-        self.lanes = Lanes(0)
+        self.totals = AccumulatorColumns(0)
         self._made: dict[int, list[Places]] = {}
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
@@ -35,7 +36,7 @@ class SlotTable(PairIndex):
 
     def grow(self, size: int) -> None:
         super().grow(size)
-        self.lanes.grow(size)
+        self.totals.grow(size)
 
     def made(self, slots: Rows) -> None:
         for number, start, stop, order in _runs(self.number[slots]):
@@ -47,10 +48,10 @@ class SlotTable(PairIndex):
     def release(self, slots: Rows) -> None:
         super().release(slots)
         if len(slots):
-            self.lanes.clear(slots)
+            self.totals.clear(slots)
 
     def _note(self, number: int, slots: Rows) -> None:
-        """Remember that slots are of a window number."""
+        """Index slots by a window number."""
         if number not in self._counts:
             heapq.heappush(self._order, number)
             self._counts[number] = 0
@@ -62,7 +63,7 @@ class SlotTable(PairIndex):
             made.append(np.concatenate([made.pop(), made.pop()]))
 
     def drop(self, slots: Rows) -> None:
-        """Let slots go; they can then be used again."""
+        """Drop slots; they are used again."""
         if not len(slots):
             return
         for number, start, stop, _ in _runs(self.number[slots]):
@@ -77,7 +78,7 @@ class SlotTable(PairIndex):
         return self._order[0] if self._order else None
 
     def last(self) -> int | None:
-        """Return the largest window number in use, or in use before, None if there is none."""
+        """Return the largest window number that is, or has been, in use, None if there is none."""
         return max(self._counts, default=None)
 
     def until(self, last: int) -> Rows:
@@ -95,7 +96,7 @@ class SlotTable(PairIndex):
         return np.concatenate(found) if found else _NONE
 
     def pop_until(self, last: int) -> Rows:
-        """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""
+        """Remove the window numbers up to `last` from the index, and return their slots, which the caller must release."""
         found = [_NONE]
         while self._order and self._order[0] <= last:
             number = heapq.heappop(self._order)
@@ -104,7 +105,7 @@ class SlotTable(PairIndex):
         return np.concatenate(found) if len(found) > 1 else _NONE
 
     def _alive(self, made: list[Places], number: int) -> Rows:
-        """Return those of the slots made for a window number that are its own still, each once."""
+        """Return the slots that were made for a window number and still belong to it, each once."""
         slots = np.concatenate(made).astype(np.intp)
         mine = slots[flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
         return self.each_once([mine])

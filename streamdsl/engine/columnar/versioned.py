@@ -1,4 +1,4 @@
-"""Results that are out of windows in slots, and how often each has come back after a retraction."""
+"""The emitted results of windows, and how often each has come back after a retraction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class VersionedResults(Results):
         self._versions: NDArray[np.int32] | None = None
         """None as long as no result has been retracted."""
         self._gone: dict[tuple[int, int], int] = {}
-        """Versions of windows that are gone, by place and group."""
+        """The versions of removed windows, by place and group."""
 
     def grow(self, size: int) -> None:
         super().grow(size)
@@ -41,7 +41,7 @@ class VersionedResults(Results):
             self._versions = longer(self._versions, size)
 
     def enter(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
-        """Let slots be those of new windows."""
+        """Assign slots to new windows, with the versions of their predecessors."""
         if self._versions is None:
             return
         self._versions[slots] = 0
@@ -50,12 +50,12 @@ class VersionedResults(Results):
                 self._versions[slot] = self._gone.pop(tuple(window), 0)
 
     def enter_one(self, slot: int, place: int, group: int) -> None:
-        """Do as `enter`, for a single slot."""
+        """Do what `enter` does, for a single slot."""
         if self._versions is not None:
             self._versions[slot] = self._gone.pop((place, group), 0) if self._gone else 0
 
     def leave(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
-        """Let windows be gone, which may come back."""
+        """Remove windows that may come back."""
         if self._versions is None:
             return
         at = flatnonzero(self._versions[slots])
@@ -63,18 +63,18 @@ class VersionedResults(Results):
         self._gone.update(zip(windows, self._versions[slots[at]].tolist(), strict=True))
 
     def forget(self, first: int) -> None:
-        """Forget the windows that are gone and cannot come back: those before a place."""
+        """Forget removed windows that cannot come back: those before a place."""
         if self._gone:
             self._gone = {window: version for window, version in self._gone.items() if window[0] >= first}
 
     @property
     def n_gone(self) -> int:
-        """How many windows are gone of which the version is kept."""
+        """The number of removed windows whose versions are kept."""
         return len(self._gone)
 
     @property
     def groups_of_gone(self) -> Rows:
-        """Their groups, each once."""
+        """Their distinct groups."""
         return np.unique(np.array([group for _, group in self._gone], dtype=np.intp))
 
     @property
@@ -83,11 +83,11 @@ class VersionedResults(Results):
         return max([place for place, _ in self._gone], default=None)
 
     def versions(self, slots: Rows) -> Ticks:
-        """Return the versions of results that are out, or are to go out."""
+        """Return the versions of results that are emitted, or are about to be."""
         return np.zeros(len(slots), dtype=np.int64) if self._versions is None else self._versions[slots].astype(np.int64)
 
     def retracted(self, slots: Rows) -> Ticks:
-        """Return the versions of results that go; the next ones will follow them."""
+        """Return the versions of results that are retracted. Their next results get the next versions."""
         versions = self.versions(slots)
         if len(slots):
             self._counted()[slots] += 1
@@ -106,23 +106,23 @@ class VersionedResults(Results):
 
     def _counted(self) -> NDArray[np.int32]:
         if self._versions is None:
-            self._versions = np.zeros(len(self.is_out), dtype=np.int32)
+            self._versions = np.zeros(len(self.is_emitted), dtype=np.int32)
         return self._versions
 
     def put_until(self, slots: Rows, re: Ticks, payloads: Table) -> None:
-        """Note the results that go out, and the ends of their windows."""
+        """Record the emitted results, and the ends of their windows."""
         self.put(slots, payloads)
         self.put_ends(slots, re)
 
     # Ends that move are kept by `EndingResults`; here each window ends where it did when its result was sent.
 
-    def sent_ends(self, slots: Rows, re: Ticks) -> Ticks:
-        """Return the ends that results have been sent with, of windows that end at `re` now."""
+    def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
+        """Return the ends with which results were emitted, of windows that end at `re` now."""
         return re
 
     def put_ends(self, slots: Rows, re: Ticks) -> None:
-        """Note the ends of windows whose results go out."""
+        """Record the ends of windows with emitted results."""
 
     def swap_end(self, slot: int, re: int) -> int:
-        """Note the end that a single window has now, and return the one that has been sent."""
+        """Record the end that a single window has now, and return the one that was emitted."""
         return re

@@ -40,7 +40,7 @@ class WindowIds(DeferredIds):
             return (self.label, parts[0], 0)
         return (self.label, self.keys.spell_one(parts[1:]), parts[0], 0)
 
-    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
+    def from_rows(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
         """Return the ids of few results, given the parts of each, in columns."""
         return VersionedIds(self.with_columns(*map(column_of, zip(*ids, strict=True))), np.array(versions, dtype=np.int64))
 
@@ -60,6 +60,6 @@ class PieceIds(WindowIds):
 
     __slots__ = ()
 
-    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
+    def from_rows(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
         """Return the ids of few pieces, given the parts of each, in columns."""
         return self.with_columns(*map(column_of, zip(*ids, strict=True)))

@@ -1,4 +1,4 @@
-"""The arrangement: the rows that windows may still need, in columns, found by their partition and their extent in time."""
+"""The arrangement: the rows that windows may still need, in columns, indexed by partition and extent in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.row_table import NewRows, RowTable
 from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.pairs import distinct
@@ -18,29 +18,29 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 _SPARE: Final = 256
-"""Rows that may be kept beyond those that are needed: to look for them costs something too."""
+"""The rows that may be kept beyond those that are needed: a sweep has a cost too."""
 _FEW: Final = 8192
-"""So few rows are looked through."""
+"""Up to this many rows are scanned; no index is kept."""
 _SCANNED: Final = 16
-"""To look a stretch up costs as much as to look at so many rows more."""
+"""The cost of looking a stretch up in the index, in rows scanned."""
 _FOUND: Final = 4
-"""To find a row in order costs as much as to look at so many."""
+"""The cost of finding a row in the index, in rows scanned."""
 _STEP: Final = 2
-"""Rows are kept apart by duration, in powers of 2 ** _STEP."""
+"""Rows are indexed apart by duration, in powers of 2 ** _STEP."""
 
 
 PlacesOf: TypeAlias = Callable[[Rows, Ticks], Column]
 
 
 class Moves(NamedTuple):
-    """For each changed row its place before and after, -1 where it is not there."""
+    """The place of each changed row before and after, -1 where there is no row."""
 
     before: Rows
     after: Rows
 
 
 class _ByEnd:
-    """Rows as they stand by RE."""
+    """Rows in order of RE."""
 
     payloads = None
 
@@ -65,10 +65,12 @@ class _ByEnd:
 
 
 class Arrangement:
-    """Rows by partition and time. A row that changes its end is a new one; places stay until `forget` sweeps.
+    """Rows indexed by partition and time, as in differential dataflow, but with a lifetime instead of a point.
 
-    Rows are kept apart by the magnitude of their duration, so that one long row never makes the search for short ones long.
-    Few rows are looked through instead: then no order is kept up for them.
+    A row whose end changes moves to a new place; a place is used once, until `forget` sweeps. Rows are indexed apart by the
+    magnitude of their duration, in sorted runs that are merged as they grow, so that one long row does not make the search for
+    short ones long. A search costs O(log n + rows found) for each stretch and magnitude; where many of few rows are found, all
+    are scanned instead.
     """
 
     def __init__(self, n_arguments: int, has_payloads: bool, by_point: bool = False, by_end: bool = False) -> None:
@@ -79,23 +81,23 @@ class Arrangement:
         self._unsorted: list[Rows] = []
         self._marked: list[Rows] = []
         self._found = INFINITY
-        """How many rows were found when some were last looked for, as all may be the first time."""
+        """How many rows the last search found; at first, all are expected."""
         self.marks_new = False
-        """Whether rows that come are marked."""
+        """Whether inserted rows are marked."""
         self._most = _SPARE
 
     def __len__(self) -> int:
         return len(self.rows) - self.rows.n_gone
 
     def change(self, batch: Batch, codes: Rows, new_rows: Callable[[Batch, Rows], NewRows]) -> Moves:
-        """Let rows come, go, and end elsewhere; return where each row of the batch was, and where it is."""
+        """Apply a batch of changes, and return the place of each row before and after."""
         rows, n_rows = self.rows, len(batch)
         before, after = np.full(n_rows, -1, dtype=np.intp), np.full(n_rows, -1, dtype=np.intp)
         is_known, stays = batch.re_old > batch.le, batch.re_new > batch.le
         if is_known.any():
             known = flatnonzero(is_known)
             before[known] = rows.remove(batch.ids[known], batch.le[known])
-            # A row that no window needs any more may be gone already: its end may still change.
+            # The end of a row may still change after the row has been dropped, as no window needs it.
             moved = flatnonzero(stays & (before >= 0))
             if len(moved):
                 after[moved] = self._add(rows.at(before[moved], batch.re_new[moved]))
@@ -112,43 +114,43 @@ class Arrangement:
         return places
 
     def add_one(self, id: Hashable, code: int, le: int, re: int, arguments: Sequence[Any]) -> int:
-        """Let a single row come, unmarked, and return where it is."""
+        """Insert a single row, unmarked, and return its place."""
         place = self.rows.add_one(id, code, le, re, arguments)
         self._unsorted.append(np.array([place]))
         return place
 
     def mark(self, places: Rows) -> None:
-        """Mark rows, until somebody takes them."""
+        """Mark rows, until `take_marked`."""
         if len(places):
             self._marked.append(places)
 
     @property
     def n_marked(self) -> int:
-        """How many rows have been marked, with those that have gone since."""
+        """An upper bound of the marked rows: some may have been removed since."""
         return sum(map(len, self._marked))
 
     def marked(self) -> Rows:
-        """Return the rows that are marked."""
+        """Return the marked rows."""
         places = np.concatenate([np.empty(0, dtype=np.intp), *self._marked])
         return places[flatnonzero(self.rows.alive[places])]
 
     def take_marked(self) -> Rows:
-        """Return the rows that are marked, which then are not any more."""
+        """Return the marked rows, and clear the marks."""
         places, self._marked = self.marked(), []
         return places
 
     def extents(self, places: Rows) -> tuple[Ticks, Ticks]:
-        """Return from when to when rows are looked for: their lifetimes, or the chronon at their LE, or at their RE."""
+        """Return the periods by which rows are found: their lifetimes, or the chronon at LE, or at RE."""
         return self.extents_of(self.rows.le[places], self.rows.re[places])
 
     def extents_of(self, le: Ticks, re: Ticks) -> tuple[Ticks, Ticks]:
-        """Return the same of lifetimes; an empty one has no extent."""
+        """Do the same for lifetimes; an empty one has an empty period."""
         if not self._by_point:
             return le, re
         return (re, np.where((re == INFINITY) | (re <= le), re, re + 1)) if self._by_end else (le, np.where(re > le, le + 1, le))
 
     def among(self, code: int, lo: int, hi: int) -> Rows:
-        """Return the rows of a partition that overlap a period. Raises `ArithmeticError` if all are too many to look through."""
+        """Return the rows of a partition that overlap a period. Raises `ArithmeticError` if there are too many rows to scan."""
         if len(self.rows) > _FEW:
             raise ArithmeticError("rows are looked for in order")
         rows = self.rows
@@ -158,9 +160,10 @@ class Arrangement:
         return flatnonzero(is_inside)
 
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
-        """Return the rows that overlap some stretches, each once, by partition and start; the stretches are merged.
+        """Return the rows that overlap some stretches, each once, by partition and start.
 
-        `places_of` says where times are. Numbers that are looked for in order are found several times as fast as any.
+        The stretches are merged; `places_of` maps times of partitions to places. They are in order, because a binary search for
+        ascending values is several times as fast.
         """
         is_scanned = len(self.rows) <= _FEW + _SCANNED * len(stretches) + _FOUND * self._found
         places = (self._scanned if is_scanned else self._searched)(stretches, places_of)
@@ -192,7 +195,7 @@ class Arrangement:
         alive = alive[near]
         low = places_of(groups[near], starts[near])
         if not is_last.all():
-            # Of stretches that begin before a row ends the last reaches furthest, and there is one: its partition has some.
+            # Of the stretches that begin before a row ends the last reaches furthest. There is one, as its partition has some.
             at = np.searchsorted(stretches.low, places_of(groups[near], ends[near])) - 1
             found = flatnonzero(stretches.high.take(at, mode="clip") > low)
             alive, low = alive[found], low[found]
@@ -217,7 +220,7 @@ class Arrangement:
         return known
 
     def forget(self, is_needed: Callable[[Rows], NDArray[np.bool_]]) -> None:
-        """Drop the rows that are not needed, once they may be half of all; `is_needed` says of places which are."""
+        """Drop the rows that are not needed, once they may be half of all. `is_needed` says which places are."""
         if len(self.rows) <= self._most:
             return
         alive = flatnonzero(self.rows.alive)
@@ -236,7 +239,7 @@ class Arrangement:
 
 
 def _are_near(stretches: Stretches, is_last: NDArray[np.bool_], codes: Rows, lo: Ticks, hi: Ticks) -> NDArray[np.bool_]:
-    """Say which rows overlap what is between the first stretch of their partition and the last, and that one too."""
+    """Say which rows overlap the period from the first to the last stretch of their partition."""
     n_codes = 1 + max(int(codes.max()), int(stretches.codes[-1]))
     begins, ends = np.full(n_codes, INFINITY), np.full(n_codes, MIN_TIME)
     is_first = np.append(True, is_last[:-1])

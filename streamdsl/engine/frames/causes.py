@@ -18,9 +18,9 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
 def causes(frame: Frame, rows: Arrangement, changed: Changed, out: Rows, made: Rows) -> Ticks:
-    """Return by slot when the first change was of a row that is, or was, in a window; MIN_TIME where there is none.
+    """Return by slot the time of the first change of a row that is, or was, in the window; MIN_TIME if there is none.
 
-    The results of some windows are `out`; others have just been `made`. An end that moves is a change too.
+    `out` are windows with an emitted result, `made` are new ones. An end that moves is a change too.
     """
     table = frame.table
     found, ends = np.full(table.capacity, INFINITY), table.results.re
@@ -61,7 +61,7 @@ def first_of(members: Members, times: Ticks) -> Ticks:
 
 
 def breach(module: str, cause: int, results: Sequence[Lifetime], window: int) -> TimestampViolation:
-    """Return what is wrong where a change at time `cause` changes an earlier result of the window that starts at `window`."""
+    """Return what is wrong if a change at time `cause` changes an earlier result of the window that starts at `window`."""
     return TimestampViolation(
         f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
         f"{' to '.join(f'[{life.le}, {life.re})' for life in results)} of the window that starts at {window}",

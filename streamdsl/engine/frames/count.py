@@ -8,18 +8,18 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, add_time
 from streamdsl.windows import Count, Output
 
 
 class Points(NamedTuple):
-    """Points at which rows have changed, in order, and how many rows more there are."""
+    """The points at which rows have changed, in order, and the change in the number of rows at each."""
 
     low: Column
     codes: Rows
@@ -28,7 +28,7 @@ class Points(NamedTuple):
 
 
 class CountFrame(Frame):
-    """Every point is in the table; it is the start of a window, which has an end and rows once N - 1 points follow."""
+    """Every point is in the table. It starts a window, which has an end and rows once N - 1 points follow."""
 
     by_point: ClassVar[bool] = True
 
@@ -68,7 +68,7 @@ class CountFrame(Frame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         # A point between others takes the last one out of windows, of which only their members tell what is left.
         if self.policy.time_sensitive or self._n * len(rows) > MOST:
             return False
@@ -106,7 +106,7 @@ class CountFrame(Frame):
     # Columns
 
     def _points(self, changed: Changed) -> Points:
-        """Return the points that rows come to, or leave, or at which they change what a module sees of them."""
+        """Return the points that changed rows enter or leave, or where they read differently to a module."""
         codes, times, more = [], [], []
         for re, sign in ((changed.re_old, -1), (changed.re_new, 1)):
             there = re > changed.le
@@ -125,7 +125,7 @@ class CountFrame(Frame):
         return Points(ordered[heads], all_codes[first], all_times[first], np.add.reduceat(np.concatenate(more)[order], heads))
 
     def _counted(self, points: Points) -> tuple[Portion, Rows]:
-        """Return a portion with entries for all points, and where these are; rows are counted there."""
+        """Update the numbers of rows at points; return the portion with all of them, and their indices."""
         table = self.table
         portion = table.index.portion(points.low, points.low, self._n + len(points.low))
         at = np.searchsorted(portion.numbers, points.low)
@@ -141,7 +141,7 @@ class CountFrame(Frame):
         return portion, at
 
     def _windows(self, slots: Rows, near: Rows) -> tuple[Ticks, Ticks]:
-        """Return the ends of the windows that start at some entries, INFINITY where points are missing, and their sizes."""
+        """Return the ends and sizes of the windows that start at some entries; the end is INFINITY if points are missing."""
         table = self.table
         last = near + self._n - 1
         end = slots[np.minimum(last, len(slots) - 1)]
@@ -163,7 +163,7 @@ class CountFrame(Frame):
         return entries.slots, begin, np.searchsorted(entries.numbers, self.table.any_places(codes, times))
 
     def _first_open(self, cti: int) -> Ticks:
-        """Return for each partition the first point that a window not closed yet, or not formed yet, can start at."""
+        """Return for each partition the first point at which a window that is open, or not formed yet, can start."""
         codes = np.arange(max(1, len(self.table.codes)))
         slots, begin, stop = self._starts(codes, cti)
         first = np.full(len(codes), cti)
@@ -173,7 +173,7 @@ class CountFrame(Frame):
         return first
 
     def _alive_windows(self, cti: int, rows: Arrangement) -> tuple[Rows, Rows]:
-        """Return the first window of partitions with a member whose RE a module sees and a change may still move, by code."""
+        """Return by code the first window with a member whose RE a module reads and a change may still move."""
         first = self.first_alive(cti, rows)
         codes = flatnonzero(first != INFINITY)
         if self.by_end or not len(codes):
@@ -183,7 +183,7 @@ class CountFrame(Frame):
         whole = flatnonzero(self.table.rows[windows] > 0)
         return codes[whole], windows[whole]
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         settled = np.full(max(1, len(self.table.codes)), cti)
         codes, windows = self._alive_windows(cti, rows)
         settled[codes] = np.minimum(cti, self.table.re[windows] - 1)

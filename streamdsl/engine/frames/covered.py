@@ -13,7 +13,7 @@ from streamdsl.temporal.time import Ticks
 
 
 class Covered(NamedTuple):
-    """Stretches of windows that rows enter or leave: so many from a number on, and how many rows more each of them has then."""
+    """Runs of windows that rows enter or leave: the first number, the length, and the change in the number of rows."""
 
     codes: Rows
     first: Ticks

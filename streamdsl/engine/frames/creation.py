@@ -1,4 +1,4 @@
-"""Which windows a sequence creates, and when, of the rows of many partitions at once (paper 003, definitions 8 to 10)."""
+"""Which windows a sequence creates, and when, for the rows of many partitions at once (paper 003, definitions 8 to 10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.frames.covered import covered
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.engine.room import Room
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Sequenced
@@ -25,13 +25,13 @@ from streamdsl.windows.sequences.numbers import LAST, At, Batch, batch
 from streamdsl.windows.sequences.seen import Seen
 
 _FAR: Final = 1 << 58
-"""Beyond such times, and numbers of windows, sums and products need not fit into 64 bits."""
+"""Times and window numbers beyond this may overflow 64 bits in sums and products."""
 _NEVER: Final = 1 << 60
-"""The rate of a sequence of one window: the next one would come beyond all times."""
+"""The rate of a sequence of one window: a next one would be beyond all times."""
 
 
-class Made(NamedTuple):
-    """Windows with rows, by partition and start: of which partition each is, its period, its first row, how many there are."""
+class CreatedWindows(NamedTuple):
+    """Windows with rows, by partition and start, as columns: partition, period, position of the first row, number of rows."""
 
     of: Rows
     le: Ticks
@@ -39,44 +39,44 @@ class Made(NamedTuple):
     first: Ticks
     sizes: Ticks
     ends: Ticks
-    """For each partition when the window ends that goes on: another one, which may be empty, is then the last one."""
+    """For each partition the end of the window that goes on. Then another one, which may be empty, is the last."""
     coming: Ticks
-    """For each partition when the next window with rows begins, INFINITY if none does before a row comes."""
+    """For each partition the start of the next window with rows, INFINITY if there is none until a row arrives."""
 
 
-class Creation(ABC):
-    """How the windows of one sequence are found."""
+class WindowCreation(ABC):
+    """How the windows of one sequence are computed."""
 
-    def __init__(self, spec: Sequenced, room: Room) -> None:
+    def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
         self.spec = spec
-        self.room = room
+        self.budget = budget
 
     @abstractmethod
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
-        """Return the windows of partitions that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
+        """Return the windows that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
 
         `goes_on` says in which partitions there is a window just before.
         """
 
     @abstractmethod
     def first_needed(self, rows: Positions, time: int) -> Ticks:
-        """Return for each partition a position such that no window created after `time` holds a row before it.
+        """Return for each partition a position such that no window created after `time` has a row before it.
 
         INFINITY says that no window is created any more.
         """
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:
-        """Return when the first window begins that a row is in, which comes last: INFINITY if no other is created by then.
+        """Return the start of the first window with a row, which is the last one; INFINITY if no other is created by then.
 
-        None says that one may be created with the row, or that nothing tells.
+        None says that one may be created with the row, or that this is not known.
         """
         return None
 
 
-class ByInstant(Creation):
-    """Windows that are found one after the other: of each instant the sequence is asked which window is the last one."""
+class ByInstant(WindowCreation):
+    """Windows computed one after the other: at each instant, which window of the sequence is the last one."""
 
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         found: list[tuple[int, int, int, int, int]] = []
         ends, coming = (np.full(len(since), INFINITY) for _ in range(2))
         for of, (start, is_held) in enumerate(zip(since.tolist(), goes_on.tolist(), strict=True)):
@@ -95,7 +95,7 @@ class ByInstant(Creation):
             if held:
                 found.append((of, begun, INFINITY, held.start, len(held)))
         columns = np.array(found, dtype=np.int64).reshape(-1, 5)
-        return Made(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], columns[:, 4], ends, coming)
+        return CreatedWindows(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], columns[:, 4], ends, coming)
 
     def _created(self, line: _Line, start: int, held: bool, limit: int) -> Iterator[tuple[int, range]]:
         """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
@@ -104,7 +104,7 @@ class ByInstant(Creation):
             seen = line.by(time)
             now = self._state(time, seen)
             if now != state:
-                self.room.take(1)
+                self.budget.take(1)
                 positions = self._positions(time, seen)
                 state, held = now, bool(positions)
                 yield time, positions
@@ -120,7 +120,7 @@ class ByInstant(Creation):
         return range(0) if rank is None else self.spec.sequence.positions(rank, seen)
 
     def _next(self, line: _Line, time: int, seen: Seen, held: bool, limit: int) -> int:
-        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
+        """Return the next instant at which there may be another window; INFINITY if none of those has a row."""
         coming = int(line.batch_at(seen.last + 1)[0]) if seen.last < line.last else INFINITY
         if not held and self.spec.sequence.is_over((time, LAST), seen):
             return coming
@@ -191,19 +191,19 @@ class _By(Seen):
         return min(self._line.tau_inv(at), self._last)
 
 
-class InColumns(Creation):
-    """Windows of all partitions at once, where numbers fit into 64 bits with room for sums; else instant by instant."""
+class InColumns(WindowCreation):
+    """Windows of all partitions at once, if numbers and their sums fit into 64 bits; else instant by instant."""
 
-    def __init__(self, spec: Sequenced, room: Room) -> None:
-        super().__init__(spec, room)
-        self._instants = ByInstant(spec, room)
+    def __init__(self, spec: Sequenced, budget: WindowBudget) -> None:
+        super().__init__(spec, budget)
+        self._instants = ByInstant(spec, budget)
 
-    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
+    def windows_from(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> CreatedWindows:
         is_last = limit == INFINITY - 1
         if not (is_last or limit < _FAR) or not self.is_near(rows):
-            return self._instants.made(rows, since, goes_on, limit)
+            return self._instants.windows_from(rows, since, goes_on, limit)
         try:
-            return self.found(rows, since, _NEVER if is_last else limit, is_last)
+            return self.windows_in_columns(rows, since, _NEVER if is_last else limit, is_last)
         except _EndlessError as error:
             raise endless(self.spec, rows.last_id(error.of)) from None
 
@@ -220,23 +220,23 @@ class InColumns(Creation):
         return rows.reach < _FAR
 
     @abstractmethod
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
-        """Return what `made` does; `is_last` says that all input has come, and that windows may begin at any time."""
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
+        """Do what `windows_from` does. `is_last` says that all input has arrived, and windows may begin at any time."""
 
     @abstractmethod
     def needed(self, rows: Positions, time: int) -> Ticks:
-        """Return a position such that no window created after `time` holds a row before it, of those seen by then."""
+        """Return a position such that no window created after `time` has a row before it, of those that have started by then."""
 
 
 class _EndlessError(Exception):
-    """Windows of a partition hold rows for ever."""
+    """Windows of a partition hold rows without end."""
 
     def __init__(self, of: int) -> None:
         self.of = of
 
 
 def _refuse(of: Rows) -> None:
-    """Refuse windows that hold rows for ever; `of` says in which partitions there are such."""
+    """Raise if windows hold rows without end; `of` says in which partitions."""
     if len(of):
         raise _EndlessError(int(of[-1]))
 
@@ -244,8 +244,8 @@ def _refuse(of: Rows) -> None:
 class ByTime(InColumns):
     """Bounds that are times, linear in j: window j is there from `first + rate * j` on."""
 
-    def __init__(self, spec: Sequenced, room: Room, sequence: Linear) -> None:
-        super().__init__(spec, room)
+    def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: Linear) -> None:
+        super().__init__(spec, budget)
         self._a, self._b, self._c, self._d = map(int, (*sequence.start, *sequence.end))
         self._rate = _NEVER if sequence.rate is None else int(sequence.rate)
         self._is_relative = sequence.relative
@@ -256,7 +256,7 @@ class ByTime(InColumns):
         return super().is_near(rows) and all((reach // slope + 2) * self._rate < _NEVER for slope in self._slopes)
 
     def _shifts(self, rows: Positions) -> Ticks:
-        """Return how much later the bounds of each partition are than those that are given."""
+        """Return how much later the bounds of each partition are than the given ones."""
         return np.where(self._is_relative & (rows.origin < INFINITY), rows.origin, 0)
 
     def _begins(self, shifts: Ticks, j: Ticks) -> Ticks:
@@ -265,7 +265,7 @@ class ByTime(InColumns):
             return np.where(j > 0, INFINITY, self._d + shifts)
         return self._d + shifts + self._rate * j
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         shifts, origin = self._shifts(rows), rows.origin
         first = self._d + shifts
         at_start = since <= origin
@@ -285,7 +285,7 @@ class ByTime(InColumns):
         elif is_last and not self._a:
             _refuse(of[from_j <= to_j])
         filled = covered(of, from_j, np.minimum(to_j, high[of]) + 1, np.ones_like(times))
-        self.room.take(int(filled.lengths.sum()))
+        self.budget.take(int(filled.lengths.sum()))
         at, j = filled.spread()
         of, sizes = filled.codes[at], filled.more[at]
         le, re = self._begins(shifts[of], j), self._begins(shifts[of], j + 1)
@@ -294,7 +294,7 @@ class ByTime(InColumns):
         waits = flatnonzero(later <= to_j)
         coming = np.full(len(since), INFINITY)
         np.minimum.at(coming, rows.of[waits], self._begins(shifts[rows.of[waits]], later[waits]))
-        return Made(of, np.maximum(le, origin[of]), re, lower, sizes, self._begins(shifts, low), coming)
+        return CreatedWindows(of, np.maximum(le, origin[of]), re, lower, sizes, self._begins(shifts, low), coming)
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:
         time -= origin if self._is_relative else 0
@@ -314,14 +314,14 @@ class ByTime(InColumns):
 
 
 class LastRows(InColumns):
-    """The last n rows, at the start and again and again."""
+    """The last n rows, periodically from the start on."""
 
-    def __init__(self, spec: Sequenced, room: Room, sequence: LastN) -> None:
-        super().__init__(spec, room)
+    def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: LastN) -> None:
+        super().__init__(spec, budget)
         self._n = sequence.n
         self._rate = int(sequence.rate)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         of, origin = np.arange(len(since)), np.where(rows.origin < INFINITY, rows.origin, 0)
         first = np.where(rows.dropped > 0, origin, rows.first_times)
         has_rows = first < INFINITY
@@ -331,13 +331,13 @@ class LastRows(InColumns):
         from_j = np.maximum(low, -((origin - np.where(has_rows, first, origin)) // self._rate))
         high = (limit - origin) // self._rate
         lengths = np.where(has_rows, np.maximum(high + 1 - from_j, 0), 0)
-        self.room.take(int(lengths.sum()))
+        self.budget.take(int(lengths.sum()))
         at, j = spread(from_j, from_j + lengths)
         le = origin[at] + self._rate * j
         stop = rows.first_from(at, le + 1)
         lower = np.maximum(stop - self._n, 0)
         coming = np.where(has_rows, origin + self._rate * np.maximum(from_j, high + 1), INFINITY)
-        return Made(of[at], le, le + self._rate, lower, stop - lower, origin + self._rate * low, coming)
+        return CreatedWindows(of[at], le, le + self._rate, lower, stop - lower, origin + self._rate * low, coming)
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:
         return origin - (origin - time) // self._rate * self._rate
@@ -349,13 +349,13 @@ class LastRows(InColumns):
 
 
 class Trailing(InColumns):
-    """What came in the last x, always: there is another window when a row comes, and when one is too old."""
+    """The rows of the last x: there is another window when a row arrives, and when one is too old."""
 
-    def __init__(self, spec: Sequenced, room: Room, sequence: Sliding) -> None:
-        super().__init__(spec, room)
+    def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: Sliding) -> None:
+        super().__init__(spec, budget)
         self._size = floor(sequence.size)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         instants = distinct_pairs(np.tile(rows.of, 2), np.concatenate([rows.le, rows.le + self._size + 1]))
         of, le = instants.first, instants.second
         again = flatnonzero(le >= since[of])
@@ -367,18 +367,18 @@ class Trailing(InColumns):
         later = flatnonzero((le > limit) & (lower < stop))
         np.minimum.at(coming, of[later], le[later])
         now = flatnonzero((le <= limit) & (lower < stop))
-        self.room.take(len(now))
-        return Made(of[now], le[now], re[now], lower[now], (stop - lower)[now], ends, coming)
+        self.budget.take(len(now))
+        return CreatedWindows(of[now], le[now], re[now], lower[now], (stop - lower)[now], ends, coming)
 
     def needed(self, rows: Positions, time: int) -> Ticks:
         return rows.first_from(np.arange(len(rows.codes)), np.full(len(rows.codes), time - self._size))
 
 
 class ByCount(InColumns):
-    """Bounds that are positions, linear in j: there is another window each time that so many rows more have come."""
+    """Bounds that are positions, linear in j: there is another window after every so many rows."""
 
-    def __init__(self, spec: Sequenced, room: Room, sequence: Linear) -> None:
-        super().__init__(spec, room)
+    def __init__(self, spec: Sequenced, budget: WindowBudget, sequence: Linear) -> None:
+        super().__init__(spec, budget)
         self._a, self._b, self._c, self._d = map(int, (*sequence.start, *sequence.end))
         self._rate = _NEVER if sequence.rate is None else int(sequence.rate)
 
@@ -386,7 +386,7 @@ class ByCount(InColumns):
         """Return the number of the last window, -1 if there is none, once a position has been seen."""
         return np.where(last < self._d, -1, (last - self._d) // self._rate)
 
-    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+    def windows_in_columns(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> CreatedWindows:
         of, numbers = rows.of, rows.numbers
         # Rows that start together are seen at once.
         begins = flatnonzero(np.append(True, (of[1:] != of[:-1]) | (rows.le[1:] != rows.le[:-1]))) if len(of) else of
@@ -400,12 +400,12 @@ class ByCount(InColumns):
         np.minimum.at(ends, of, le)
         low, high = np.maximum(self._a * j + self._b, 0), self._c * j + self._d
         now = flatnonzero((le <= limit) & (low <= high) & (low <= seen))
-        self.room.take(len(now))
+        self.budget.take(len(now))
         of, le, re, low, high = (column[now] for column in (of, le, re, low, high))
         # All rows that start with the last one are seen with it: of as many rows those that come last are in the window.
         stop = rows.first_from(of, rows.le[rows.rows_at(of, high)] + 1)
         lower = np.maximum(low, stop - 1 - (high - low))
-        return Made(of, le, re, lower, stop - lower, ends, np.full(len(since), INFINITY))
+        return CreatedWindows(of, le, re, lower, stop - lower, ends, np.full(len(since), INFINITY))
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:
         before, now = self._rank(np.array([position - 1, position])).tolist()
@@ -420,19 +420,19 @@ class ByCount(InColumns):
         return needed
 
 
-def creation_of(spec: Sequenced, room: Room) -> Creation:
-    """Return how the windows of a sequence are found: in columns where its bounds are whole numbers that rise evenly."""
+def creation_of(spec: Sequenced, budget: WindowBudget) -> WindowCreation:
+    """Return how the windows of a sequence are computed: in columns if its bounds are integers that rise evenly."""
     sequence = spec.sequence
     if isinstance(sequence, Linear) and _are_near(*sequence.start, *sequence.end, sequence.rate):
         if sequence.domain == "time":
-            return ByTime(spec, room, sequence)
+            return ByTime(spec, budget, sequence)
         if sequence.end[1] >= 0:
-            return ByCount(spec, room, sequence)
+            return ByCount(spec, budget, sequence)
     if isinstance(sequence, LastN) and _are_near(sequence.rate):
-        return LastRows(spec, room, sequence)
+        return LastRows(spec, budget, sequence)
     if isinstance(sequence, Sliding) and sequence.size < _FAR:
-        return Trailing(spec, room, sequence)
-    return ByInstant(spec, room)
+        return Trailing(spec, budget, sequence)
+    return ByInstant(spec, budget)
 
 
 def _are_near(*numbers: object) -> bool:

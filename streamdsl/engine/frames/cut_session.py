@@ -1,4 +1,4 @@
-"""Sessions that are cut: each is a grid of its own, which begins with it and ends with it."""
+"""Sessions that are cut: each is a grid of its own, from its start to its end."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import covered
-from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Found, Policy, RowStep, refuse_unending
+from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Policy, RowStep, WindowColumns, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Session
@@ -28,7 +28,7 @@ from streamdsl.windows import Output, Session
 Bits: TypeAlias = NDArray[np.uint64]
 
 _LONGEST: Final = 2**63 - 1
-"""No time is further from another one that a session may be cut at."""
+"""The largest distance of two times at which a session may be cut."""
 
 
 def _as_bits(times: Ticks) -> Bits:
@@ -52,8 +52,8 @@ def _windows(starts: Ticks, ends: Ticks, numbers: Ticks, longest: int) -> tuple[
     return _as_times(begins), np.where(is_last, ends, _as_times(begins + np.uint64(longest)))
 
 
-class Grids:
-    """The sessions around some stretches, which are in order; each session is a grid of windows of its own."""
+class SessionGrids:
+    """The sessions around some stretches, which are in order; each session is a grid of windows."""
 
     def __init__(self, table: WindowTable, around: Stretches, longest: int) -> None:
         self._table = table
@@ -63,7 +63,7 @@ class Grids:
         self._longest = longest
 
     def at(self, codes: Rows, times: Ticks) -> tuple[Rows, Ticks]:
-        """Return the session that each time is in, -1 if it is in none, and the number of its window there."""
+        """Return the session that each time is in, -1 if there is none, and the number of its window there."""
         if not len(self.codes):
             return np.full(len(codes), -1, dtype=np.intp), np.zeros(len(codes), dtype=np.int64)
         at = np.searchsorted(self._portion.numbers, self._table.any_places(codes, times), side="right") - 1
@@ -77,7 +77,7 @@ class Grids:
         return _windows(self._starts[sessions], self._ends[sessions], numbers, self._longest)
 
     def whole_windows(self, around: Stretches) -> tuple[Ticks, Ticks]:
-        """Return where stretches begin and end that have all of each window which they overlap."""
+        """Widen stretches to whole windows."""
         lo, hi = around.lo, around.hi
         if not len(self.codes):
             return lo, hi
@@ -86,23 +86,23 @@ class Grids:
         return np.where(first[0] >= 0, begins, lo), np.where(last[0] >= 0, np.maximum(hi, ends), hi)
 
 
-class _WholeSessions(SessionFrame):
-    """The sessions, of which those that go on have lost the rows that only closed windows had."""
+class _UncutSessions(SessionFrame):
+    """The sessions before they are cut. One that goes on may have lost rows that only closed windows had."""
 
     def __init__(self, windows: Session, codes: GroupCodes) -> None:
         super().__init__(Policy(Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
         self.table.codes = codes
         self._forgotten: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how far rows reach that are forgotten."""
+        """For each partition how far its dropped rows reach."""
 
     def note_forgotten(self, codes: Rows, re: Ticks) -> None:
-        """Remember that rows are forgotten."""
+        """Record how far rows reach that are dropped."""
         if len(self._forgotten) < len(self.table.codes):
             more = np.full(2 * len(self.table.codes) - len(self._forgotten), MIN_TIME)
             self._forgotten = np.concatenate([self._forgotten, more])
         np.maximum.at(self._forgotten, codes, self._reach(re))
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         self._forgotten[codes[codes < len(self._forgotten)]] = MIN_TIME
 
     def known_without_rows(self, slots: Rows) -> Extents:
@@ -116,15 +116,15 @@ class _WholeSessions(SessionFrame):
 
 
 class CutSessionFrame(DisjointFrame):
-    """Sessions that are cut into windows. A window is in the table once it has begun: a row without end is in endlessly many."""
+    """Sessions that are cut into windows. A window is in the table once it has begun: an unending row is in infinitely many."""
 
-    def __init__(self, policy: Policy, windows: Session, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Session, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self._spec = windows
         self._longest = min(windows.longest, _LONGEST)
-        self._until = gate.until
-        self._room = room
-        self.whole = _WholeSessions(windows, self.table.codes)
+        self._until = emit_policy.until
+        self._budget = budget
+        self.whole = _UncutSessions(windows, self.table.codes)
         self._begun = MIN_TIME
         """Windows that start before this time are in the table."""
         self._coming: int | None = None
@@ -152,17 +152,17 @@ class CutSessionFrame(DisjointFrame):
         hi = np.concatenate([np.maximum(changed.re_old, changed.re_new), whole.re[whole_ones], whole.re[opened]])
         whole.drop(gone)
         # Windows that are closed stay as they are, and are forgotten; of their rows some may have more to come.
-        lo, hi = np.maximum(lo, self.settled(self.cti, rows)[codes]), np.minimum(hi, self._begun)
+        lo, hi = np.maximum(lo, self.closed_until(self.cti, rows)[codes]), np.minimum(hi, self._begun)
         at = flatnonzero(lo < hi)
         if not len(at):
             return Stretches(codes[at], lo[at], hi[at], lo[at], hi[at])
         around = self._widened(codes[at], lo[at], hi[at])
-        lo, hi = Grids(whole, around, self._longest).whole_windows(around)
+        lo, hi = SessionGrids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
-        grids = Grids(self.whole.table, around, self._longest)
+        grids = SessionGrids(self.whole.table, around, self._longest)
         places = rows.overlapping(around, table.any_places)
         codes, le = rows.rows.groups[places], rows.rows.le[places]
         re = np.minimum(rows.rows.re[places], self._begun)
@@ -175,17 +175,17 @@ class CutSessionFrame(DisjointFrame):
         at, lo, hi = at[inside], lo[inside], hi[inside]
         (sessions, begins), (_, ends) = grids.at(codes[at], lo), grids.at(codes[at], hi - 1)
         filled = covered(sessions, begins, ends + 1, np.ones(len(at), dtype=np.int64))
-        self._room.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
+        self._budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
         of, numbers = filled.spread()
         sessions = filled.codes[of]
         starts, stops = grids.windows(sessions, numbers)
         if not len(sessions):
-            return Found(around.low[sessions], grids.codes[sessions], starts, stops, numbers)
+            return WindowColumns(around.low[sessions], grids.codes[sessions], starts, stops, numbers)
         found = table.stretches(grids.codes[sessions], starts, stops)
         self._looked_at = members = self.spans(found, codes, rows.extents(places), places)
-        return Found(found.low, found.codes, starts, stops, members.sizes)
+        return WindowColumns(found.low, found.codes, starts, stops, members.sizes)
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         starts, ends = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         stops = self.table.any_places(found.codes, found.re)
         # In the window in which it ended, or ends now, a row that stays is before and after; how it looks there may differ.
@@ -199,11 +199,11 @@ class CutSessionFrame(DisjointFrame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         begun, whole = self._begins_before(), self.whole.table
         if self._coming is None:
             self._coming = self._next_start()
-        if begun > self._coming or self.policy.time_sensitive or not self.whole.takes(rows, watermark, held):
+        if begun > self._coming or self.policy.time_sensitive or not self.whole.takes(rows, high_water, held):
             return False
         times: list[int] = []
         for code, le, re in rows:
@@ -220,7 +220,7 @@ class CutSessionFrame(DisjointFrame):
         return True
 
     def _next_start(self) -> int:
-        """Return when the next window of a session begins that is known of already."""
+        """Return the start of the next window of a session that exists."""
         whole = self.whole.table
         slots = whole.all()
         slots = slots[whole.re[slots] > self._begun]
@@ -248,7 +248,7 @@ class CutSessionFrame(DisjointFrame):
         return step
 
     def _entered(self, code: int, le: int, re: int, step: RowStep) -> int:
-        """Count a row in a window, which is made if there is none, and return its slot."""
+        """Count a row in a window, which is created if it does not exist, and return its slot."""
         table, number = self.table, self.table.place(code, le)
         numbers, slots = table.index.around(number, number + 1)
         if numbers[-1:] == [number]:
@@ -266,8 +266,8 @@ class CutSessionFrame(DisjointFrame):
     # Time
 
     def _first_open(self, cti: int, rows: Arrangement) -> tuple[Rows, Ticks, Ticks]:
-        """Return the windows of sessions that have begun before a CTI and are not closed, whether rows are in them or not."""
-        whole, settled = self.whole.table, self.settled(cti, rows)
+        """Return the windows of sessions that have begun before a CTI and are not closed, with or without rows."""
+        whole, settled = self.whole.table, self.closed_until(cti, rows)
         slots = whole.all()
         times = settled[whole.code[slots]]
         going_on = flatnonzero((whole.le[slots] <= times) & (times < whole.re[slots]))
@@ -276,7 +276,7 @@ class CutSessionFrame(DisjointFrame):
         return whole.code[slots], *_windows(starts, ends, _numbers(starts, times, self._longest), self._longest)
 
     def _first_starts(self, cti: int, rows: Arrangement) -> Ticks:
-        """Return for each partition the start of the first window that is open at a CTI, that CTI if none has begun."""
+        """Return for each partition the start of its first open window at a CTI, the CTI if none has begun."""
         first = np.full(max(1, len(self.table.codes)), cti)
         codes, le, _ = self._first_open(cti, rows)
         first[codes] = np.minimum(first[codes], le)
@@ -287,7 +287,7 @@ class CutSessionFrame(DisjointFrame):
         needed: NDArray[np.bool_] = (re >= cti) | (re > self._first_starts(cti, rows)[rows.rows.groups[places]])
         return needed
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
         self.whole.note_forgotten(rows.rows.groups[gone], rows.rows.re[gone])
 
     def needed_codes(self, cti: int, rows: Arrangement) -> Rows:
@@ -305,8 +305,8 @@ class CutSessionFrame(DisjointFrame):
         whole = self.whole.table
         whole.keep(whole.re[whole.all()] > cti)
 
-    def let_go(self, codes: Rows) -> None:
-        self.whole.let_go(codes)
+    def forget_partitions(self, codes: Rows) -> None:
+        self.whole.forget_partitions(codes)
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         return int(self._first_starts(cti, rows).min())
@@ -322,7 +322,7 @@ class CutSessionFrame(DisjointFrame):
     def n_waiting(self, rows: Arrangement) -> int:
         return len(self.table.codes)
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
         held = len(self.whole.table)
-        groups = coming.rows if self.is_grouped else 1
-        return coming.beyond(watermark if held else None, self._longest, self._longest, groups, held)
+        groups = arrivals.rows if self.is_grouped else 1
+        return arrivals.beyond(high_water if held else None, self._longest, self._longest, groups, held)

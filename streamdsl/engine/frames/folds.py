@@ -1,4 +1,4 @@
-"""Accumulators of windows, updated row by row: sums and module states, in the same columns that `states.py` updates by batch."""
+"""Accumulators of windows, updated row by row: totals and module states, in the columns that `states.py` updates by batch."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdsl.engine.buffered.modules import MemberAggregate, RowGiven, StateAggregate
+from streamdsl.engine.buffered.modules import InsertedRow, MemberAggregate, StateAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
+from streamdsl.engine.data_driven.row_arguments import ArgumentSlots, RowArguments
 from streamdsl.engine.frames.row_members import RowMembers
-from streamdsl.engine.swept.given import Arguments, Given
 from streamdsl.expr.scalars import Values
 from streamdsl.temporal.lifetime import Lifetime
 
 
 class RowFolds:
-    """The accumulators of each window, by slot; a window that lacks one is computed from its members."""
+    """The accumulators of each window, by slot. A window that lacks one is computed from its members."""
 
     def __init__(
         self,
         members: Sequence[MemberAggregate],
         accumulators: Sequence[Accumulator],
-        arguments: Arguments,
+        arguments: ArgumentSlots,
         rows: RowMembers,
     ) -> None:
         self._members = members
@@ -36,17 +36,17 @@ class RowFolds:
         for module, column in zip(self._modules, self._table.states, strict=True):
             column[slot] = module.nothing()
         if self._adds:
-            self._table.has_lanes[slot] = True
-            self._table.lanes.clear(np.array([slot]))
+            self._table.has_totals[slot] = True
+            self._table.totals.clear(np.array([slot]))
 
     def copy(self, slot: int, source: int) -> None:
-        """Give a new window a copy of the accumulators of another."""
+        """Copy the accumulators of a window to a new one."""
         table = self._table
         for module, column in zip(self._modules, table.states, strict=True):
             column[slot] = module.copy(column[source])
-        if self._adds and table.has_lanes[source]:
-            table.has_lanes[slot] = True
-            table.lanes.copy(np.array([slot]), np.array([source]))
+        if self._adds and table.has_totals[source]:
+            table.has_totals[slot] = True
+            table.totals.copy(np.array([slot]), np.array([source]))
 
     def merge(self, slot: int, source: int) -> None:
         """Merge the accumulators of a window into those of another."""
@@ -54,29 +54,29 @@ class RowFolds:
         for module, column in zip(self._modules, table.states, strict=True):
             column[slot] = module.merged(column[slot], column[source])
         if self._adds:
-            table.has_lanes[slot] &= table.has_lanes[source]
-            table.lanes.add_from(np.array([slot]), np.array([source]))
+            table.has_totals[slot] &= table.has_totals[source]
+            table.totals.add_from(np.array([slot]), np.array([source]))
 
     def period(self, slot: int) -> Lifetime:
-        """Return a window."""
+        """Return the period of a window."""
         return Lifetime(self._table.le.item(slot), self._table.re.item(slot))
 
-    def add(self, slots: Sequence[int], given: Given, le: int, re: int) -> None:
+    def add(self, slots: Sequence[int], arguments: RowArguments, le: int, re: int) -> None:
         """Add a row to the accumulators of windows."""
         table = self._table
         if self._modules:
-            row = RowGiven(given.values, le, re)
+            row = InsertedRow(arguments.values, le, re)
             for module, column in zip(self._modules, table.states, strict=True):
                 for slot in slots:
                     column[slot] = module.with_row(column[slot], row, self, slot)
         if self._adds:
-            table.lanes.count_reals(given.reals)
+            table.totals.count_reals(arguments.reals)
             for slot in slots:
-                if table.has_lanes[slot]:
-                    table.lanes.add_row(given.parts, slot, 1)
+                if table.has_totals[slot]:
+                    table.totals.add_row(arguments.parts, slot, 1)
 
     def values(self, slot: int) -> Values:
-        """Return the aggregates of a window. Raises `ArithmeticError` where its members have to tell."""
+        """Return the aggregates of a window. Raises `ArithmeticError` if they must be computed from its members."""
         table, states, found = self._table, iter(self._table.states), []
         for module in self._members:
             if not isinstance(module, StateAggregate):
@@ -86,7 +86,7 @@ class RowFolds:
             if state is None:
                 raise ArithmeticError("nothing is kept")
             found.append(module.shown_one(state, self, slot))
-        if self._adds and not table.has_lanes[slot]:
+        if self._adds and not table.has_totals[slot]:
             raise ArithmeticError("nothing is kept")
         rows = table.rows.item(slot)
-        return (*found, *[each.result(table.lanes, slot, rows) for each in self._accumulators])
+        return (*found, *[each.result(table.totals, slot, rows) for each in self._accumulators])

@@ -1,4 +1,4 @@
-"""What a frame is: it keeps the windows of all partitions up to date, and knows what a CTI settles of them."""
+"""Frames: a frame keeps the windows of one kind, in all partitions, and knows which of them a CTI closes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Coming
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Windows, unending
 
 MOST: Final = 32
-"""Rows that are in more windows, all taken together, are left to columns."""
+"""The row path takes rows only if they are in at most this many windows, all together."""
 _SPARE: Final = 256
-"""Windows that may be kept beyond those that are needed: to look for them costs something too."""
+"""The windows that may be kept beyond those that are needed: a sweep has a cost too."""
 
 
 class Changed(NamedTuple):
-    """Rows whose ends have changed, by the codes of their partitions; an end equal to LE means that a row is not there."""
+    """Rows whose ends have changed, with the codes of their partitions. An end that equals LE means that there is no row."""
 
     codes: Rows
     le: Ticks
@@ -38,13 +38,16 @@ class Changed(NamedTuple):
 
     @property
     def stay(self) -> NDArray[np.bool_]:
-        """Which rows are there before and after."""
+        """Which rows exist both before and after."""
         stay: NDArray[np.bool_] = (self.re_old > self.le) & (self.re_new > self.le)
         return stay
 
 
-class Found(NamedTuple):
-    """Windows that must be, in order: where they are, and how many rows are in each."""
+class WindowColumns(NamedTuple):
+    """Windows, in order of partition and start, as columns;
+
+    `low` are their numbers in the table, `rows` their numbers of members.
+    """
 
     low: Column
     codes: Rows
@@ -52,31 +55,31 @@ class Found(NamedTuple):
     re: Ticks
     rows: Ticks
 
-    def take(self, at: Rows) -> Found:
-        """Return some of them, in their order."""
-        return Found(*(column[at] for column in self))
+    def take(self, at: Rows) -> WindowColumns:
+        """Return the windows at these indices, which are ascending."""
+        return WindowColumns(*(column[at] for column in self))
 
 
 class Split(NamedTuple):
-    """New windows, and for each the one that it was part of before."""
+    """New windows, and the window that each was part of before."""
 
     new: Rows
     before: Rows
 
 
 class RowStep(NamedTuple):
-    """What a single row that comes changes of the windows."""
+    """The changes that a single inserted row makes to the windows."""
 
     entered: list[int]
-    """The windows that it comes into."""
+    """The windows that the row is a member of."""
     new: list[int] = []
-    """The new ones among these, which have no other row."""
+    """Those of them that are new and have no other member."""
     moved: list[int] = []
-    """Windows that end elsewhere, with the members that they had."""
+    """Windows whose end has changed, and whose members have not."""
     split: list[tuple[int, int]] = []
-    """New windows, each with the one that it was part of: at first they have the members of these."""
+    """New windows, each with the one that it was split from, whose members it starts with."""
     gone: list[tuple[int, int]] = []
-    """Windows that are part of others now, each with that one."""
+    """Windows that have been merged into others, each with that one."""
 
 
 NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
@@ -84,94 +87,106 @@ NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the rules of time depend on besides the windows."""
+    """What decides which windows are closed, besides their kind."""
 
     output: Output
     time_sensitive: bool
     sees_ends: bool
-    """Whether a module sees where a member ends outside of the window."""
+    """Whether a module reads the RE of a member where it lies outside of the window."""
 
 
 def refuse_unending(windows: Windows, rows: Arrangement, places: Rows) -> None:
-    """Raise `UnboundedOutputError` if one of some rows has no end: it would fill windows for ever."""
+    """Raise `UnboundedOutputError` if one of the rows at some places has no end: it would be in infinitely many windows."""
     endless = places[flatnonzero(rows.rows.re[places] == INFINITY)]
     if len(endless):
         raise unending(windows, rows.rows.ids[endless[np.argmin(rows.rows.le[endless])]])
 
 
 class Frame(ABC):
-    """The windows of one kind. `change` says which windows are not as before, `members` who is in them."""
+    """The windows of one kind, in all partitions.
+
+    `change` applies changed rows and returns the windows that are touched; `members` returns who is in a window. `closed_until`
+    and `output_cti` are the rules of time. A frame knows nothing of aggregates.
+    """
 
     by_point: ClassVar[bool] = False
-    """Whether a row belongs by its place in time, not by overlap."""
+    """Whether a row belongs to a window by a point in time, not by overlap."""
     by_end = False
-    """Whether that place is its RE, not its LE."""
+    """Whether that point is the RE of the row, not the LE."""
     starts_move: ClassVar[bool] = False
-    """Whether windows come and go where others begin or end elsewhere: what does that happens before their starts."""
+    """Whether windows appear and vanish as others start or end elsewhere. The change that causes this is before their starts."""
     are_uniform: ClassVar[bool] = False
-    """Whether the members of a window are there all of its time: then it keeps them as its end moves, and its parts have them."""
+    """Whether all members of a window live throughout it:
+
+    then its members stay as its end moves, and its parts have the same ones.
+    """
 
     by_period: ClassVar[bool] = True
-    """Whether the period of a window tells who is in it; only then can its state take in what comes and goes."""
+    """Whether the members of a window follow from its period. Only then can accumulators be updated by what has entered and left.
+
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.table = WindowTable()
         self.is_grouped = True
         self.split: Split = NO_SPLIT
-        """The windows of the last change that were part of others before."""
+        """The windows of the last change that were split from others."""
         self.formed: Rows = np.empty(0, dtype=np.intp)
-        """The windows that rows which are not their first ones have made in the last change."""
+        """The windows of the last change that were made by rows which are not their first ones."""
         self.due: Rows = np.empty(0, dtype=np.intp)
-        """The windows that the watermark reaches in this step."""
+        """The windows whose timers are due in this step."""
         self.clock = MIN_TIME
-        """The latest time that is known of: windows have begun by then."""
+        """The latest time seen, of rows or CTIs: windows have begun up to it."""
         self.cti = MIN_TIME
         self._most = _SPARE
 
     @abstractmethod
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
-        """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
+        """Update the windows for rows that have changed in the arrangement.
+
+        Removed windows still have their slots: the caller drops them.
+        """
 
     def opens(self) -> bool:
-        """Say whether windows may begin in this step though no row changes."""
+        """Say whether windows may begin in this step without a changed row."""
         return False
 
     def end_step(self) -> None:
-        """End a step: what is known of its windows holds no longer."""
+        """End a step: drop what holds for its windows only."""
         self.formed = self.formed[:0]
 
-    # How many there may be
+    # Bounds
 
     def n_waiting(self, rows: Arrangement) -> int:
-        """Return for how many rows or partitions windows may begin though no row changes."""
+        """Return for how many rows or partitions windows may begin without a changed row."""
         return 0
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
-        """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
+        """Return an upper bound of the windows that some arrivals make; 0 if earlier input bounds it already."""
         return 0
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
-        """Say whether rows that come, given by code, LE and RE, can be taken one by one, at a watermark; if so, that begins."""
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
+        """Say whether inserted rows, given as (code, LE, RE), can be added one by one; if so, such a step begins."""
         return False
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
-        """Let the windows be as a row that comes, and is at a place, makes them."""
+        """Update the windows for an inserted row, which is at a place of the arrangement."""
         raise AssertionError(f"{type(self).__name__} takes no single rows")
 
-    # Who is in them
+    # Members
 
     def members(self, slots: Rows, rows: Arrangement) -> Members:
-        """Return who is in some windows, which are in order."""
+        """Return the members of windows that are in order."""
         table = self.table
         windows = table.stretches(table.code[slots], table.le[slots], table.re[slots])
         places = rows.overlapping(windows.merged(), table.any_places)
         return self.spans(windows, rows.rows.groups[places], rows.extents(places), places)
 
     def spans(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Members:
-        """Return which of some windows, whose starts and ends are in order, each of some rows is in."""
+        """Return for each row the range of windows that it is in; starts and ends of the windows are ascending."""
         starts, ends = (self.table.any_places(codes, times) for times in extents)
         first = np.searchsorted(windows.high, starts, side="right")
         last = np.searchsorted(windows.low, ends, side="left")
@@ -181,29 +196,35 @@ class Frame(ABC):
     # Time
 
     def output_cti(self, cti: int, rows: Arrangement) -> int:
-        """Return how far the results are settled."""
+        """Return how far the output CTI may advance."""
         return cti if self.policy.output is Output.TIME_BOUND else self.settled_output(cti, rows)
 
     @abstractmethod
     def settled_output(self, cti: int, rows: Arrangement) -> int:
-        """Return how far results are settled that may change as a whole."""
+        """Return how far the output CTI may advance if a result may be replaced as a whole:
+
+        to the start of the first open window.
+        """
 
     @abstractmethod
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        """Say which rows changes from a CTI on can need."""
+        """Say which rows a change from a CTI on can need."""
 
     def open_windows(self, cti: int, rows: Arrangement) -> Rows:
-        """Return the windows that changes from a CTI on can alter, by partition and start."""
+        """Return the windows that a change from a CTI on can alter, by partition and start."""
         slots = self.table.all()
-        return slots[self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]]
+        return slots[self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]]]
 
     def first_start(self, cti: int, rows: Arrangement) -> int:
-        """Return the LE of the first window that is open at a CTI and has rows, that CTI if there is none before."""
+        """Return the LE of the first window with rows that is open at a CTI, the CTI if there is none before it."""
         slots = self.open_windows(cti, rows)
         return int(self.table.le[slots[self.table.rows[slots] > 0]].min(initial=cti))
 
     def needed_codes(self, cti: int, rows: Arrangement) -> Rows:
-        """Return the codes of the partitions of which something is needed; a stream that is not grouped is one for ever."""
+        """Return the codes of the partitions that are needed.
+
+        A stream that is not grouped is one partition, which is always needed.
+        """
         if not self.is_grouped:
             return np.arange(len(self.table.codes))
         places = flatnonzero(rows.rows.alive)
@@ -212,12 +233,12 @@ class Frame(ABC):
         return distinct(np.concatenate(codes), len(self.table.codes))
 
     def held_codes(self, cti: int, rows: Arrangement) -> Rows:
-        """Return these and the codes of partitions with windows that are gone, whose versions are still known."""
+        """Return the codes of the partitions that are needed, or have removed windows whose versions are kept."""
         codes = [self.needed_codes(cti, rows), self.table.results.groups_of_gone]
         return distinct(np.concatenate(codes), len(self.table.codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:
-        """Drop what no change from a CTI on can need, once it may be half of all."""
+        """Drop what no change from a CTI on can need, once that may be half of all: amortized O(1) for each row."""
         self.cti = cti
         rows.forget(lambda places: self._are_kept(cti, rows, places))
         table = self.table
@@ -226,22 +247,22 @@ class Frame(ABC):
         self.sweep(cti, rows)
         is_held = np.zeros(len(table.codes), dtype=np.bool_)
         is_held[self.held_codes(cti, rows)] = True
-        self.let_go(flatnonzero(~is_held))
+        self.forget_partitions(flatnonzero(~is_held))
         is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
         table.codes.keep(flatnonzero(is_held))
         self._most = 2 * self.n_kept + _SPARE
 
     def _are_kept(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
         needed = self.is_needed(cti, rows, places)
-        self.are_swept(rows, places[~needed])
+        self.before_sweep(rows, places[~needed])
         return needed
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
-        """Note what must be known of rows that are let go."""
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
+        """Record what must be known of rows that are about to be dropped."""
 
     @property
     def n_kept(self) -> int:
-        """How many windows are kept, with those whose versions are still known."""
+        """The number of windows that are kept, with removed ones whose versions are kept."""
         return len(self.table) + self.table.results.n_gone
 
     def sweep(self, cti: int, rows: Arrangement) -> None:
@@ -250,24 +271,24 @@ class Frame(ABC):
         self.table.results.forget(self.first_return(cti, rows))
 
     def slowest_code(self, cti: int, rows: Arrangement) -> Rows:
-        """Return the code of a partition that holds the output CTI back, if one does."""
+        """Return the code of a partition that holds back the output CTI, if one does."""
         table, slots = self.table, self.table.all()
         return table.code[slots[flatnonzero(table.le[slots] == self.output_cti(cti, rows))[:1]]]
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
-        """Return the first start of a window that may come back."""
+        """Return the first start of a removed window that may come back."""
         return cti
 
     def is_kept(self, cti: int, rows: Arrangement, slots: Rows) -> NDArray[np.bool_]:
-        """Say which entries of the table changes from a CTI on can need."""
-        kept: NDArray[np.bool_] = self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]
+        """Say which windows a change from a CTI on can need."""
+        kept: NDArray[np.bool_] = self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]]
         return kept
 
-    def let_go(self, codes: Rows) -> None:
-        """Forget what is known of partitions that are let go."""
+    def forget_partitions(self, codes: Rows) -> None:
+        """Drop what is kept of partitions that are no longer held."""
 
     def first_alive(self, cti: int, rows: Arrangement) -> Ticks:
-        """Return for each partition the smallest LE of a row whose RE may still change, INFINITY if there is none."""
+        """Return for each partition the least LE of a row whose RE may still change, INFINITY if there is none."""
         first = np.full(max(len(self.table.codes), 1), INFINITY)
         if self.policy.sees_ends:
             alive = flatnonzero(rows.rows.alive & (rows.rows.re >= cti))
@@ -275,16 +296,16 @@ class Frame(ABC):
         return first
 
     def closed(self, cti: int, rows: Arrangement) -> int:
-        """Return the time until which windows are closed in all partitions, also in those to come."""
-        return int(self.settled(cti, rows).min())
+        """Return the time until which windows are closed in every partition, also in future ones."""
+        return int(self.closed_until(cti, rows).min())
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
-        """Return for each partition the time until which windows are closed: those with W.RE <= it are."""
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
+        """Return for each partition the time until which windows are closed: a window with W.RE <= it is."""
         return np.minimum(self.first_alive(cti, rows), cti)
 
 
 class DisjointFrame(Frame):
-    """Windows that do not overlap: those around a change are made anew."""
+    """Windows that do not overlap within a partition: those around a change are computed again."""
 
     starts_move: ClassVar[bool] = True
 
@@ -293,9 +314,9 @@ class DisjointFrame(Frame):
         self._made: Rows = np.empty(0, dtype=np.intp)
         """The windows of the last change, in order."""
         self.new: Rows = np.empty(0, dtype=np.intp)
-        """Those that were not there before."""
+        """Those of them that are new."""
         self._looked_at: Members | None = None
-        """Who is in these, while all of them have been looked at and nothing has changed since."""
+        """The members of these, until something changes; None if not all rows around have been read."""
 
     def members(self, slots: Rows, rows: Arrangement) -> Members:
         if self._looked_at is not None:
@@ -320,7 +341,7 @@ class DisjointFrame(Frame):
         found = self.windows(changed, around, portion, rows)
         return self._replace(around, portion, found, self.differ(changed, found))
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         if self.policy.time_sensitive:
             return False
         table = self.table
@@ -338,7 +359,7 @@ class DisjointFrame(Frame):
         return re
 
     def _around(self, code: int, low: int, high: int, le: int) -> list[int]:
-        """Return the windows of a partition that begin between two places, and before them the one that ends after `le`."""
+        """Return the windows of a partition with starts between two places, and the one before if it ends after `le`."""
         table = self.table
         numbers, slots = table.index.around(low, high)
         if numbers and numbers[0] < low and (table.code.item(slots[0]) != code or table.re.item(slots[0]) <= le):
@@ -346,7 +367,7 @@ class DisjointFrame(Frame):
         return slots
 
     def _widened(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
-        """Return stretches that windows which they overlap do not cross."""
+        """Widen stretches until no window crosses their ends."""
         table = self.table
         spans = table.stretches(codes, lo, hi).merged()
         portion = table.portion(spans)
@@ -364,24 +385,24 @@ class DisjointFrame(Frame):
         return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
 
     def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
-        """Return from when to when a row is there only before or only after its change, or looks otherwise."""
+        """Return the period in which a changed row is a member only before or only after, or reads differently to a module."""
         lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
         return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
     @abstractmethod
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
-        """Return the stretches in which windows start that may not be as before, merged."""
+        """Return the stretches, merged, in which windows that may change have their starts."""
 
     @abstractmethod
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
-        """Return the windows that start in some stretches; the portion has those that did before the change."""
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+        """Compute the windows that start in some stretches. The portion has those that started there before."""
 
     @abstractmethod
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
-        """Say in which windows there may be other members, or members that look otherwise to a module."""
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+        """Say which windows may have other members, or members that read differently to a module."""
 
-    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
-        """Put windows in the place of those that were, each in the slot of the one that started there."""
+    def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
+        """Replace windows; one with the same start keeps its slot."""
         table = self.table
         inside = flatnonzero(around.holds(portion.numbers))
         numbers, slots = portion.numbers[inside], portion.slots[inside]
@@ -393,7 +414,7 @@ class DisjointFrame(Frame):
         now[new] = table.make(found.codes[new], found.le[new])
         self.split = self._split(now[new], slots[np.maximum(at[new] - 1, 0)], at[new] > 0) if len(slots) else NO_SPLIT
         moved = table.re[now] != found.re
-        # Rows that have not changed come into a window, or leave it, as its end moves: then it has more of them, or fewer.
+        # As the end of a window moves, unchanged rows enter or leave it: then their number changes.
         summed = differ | ~is_known | (table.rows[now] != found.rows)
         table.re[now], table.rows[now] = found.re, found.rows
         if self.policy.time_sensitive:
@@ -406,7 +427,7 @@ class DisjointFrame(Frame):
         return Touched(now[touched], summed[touched], slots[is_gone])
 
     def _split(self, new: Rows, before: Rows, has_one: NDArray[np.bool_]) -> Split:
-        """Return the new windows that start inside of one that was there before."""
+        """Return the new windows that start inside of a previous one."""
         table = self.table
         inside = has_one & (table.code[before] == table.code[new]) & (table.re[before] > table.le[new])
         at = flatnonzero(inside)

@@ -1,4 +1,4 @@
-"""The windows of a grid: hopping and tumbling ones. They stay where they are; rows only enter and leave them."""
+"""The windows of a grid: hopping and tumbling ones. They are fixed; rows only enter and leave them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep, refuse_unending
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
@@ -24,7 +24,7 @@ from streamdsl.windows import Hopping
 
 
 class _Slots(PairIndex):
-    """A slot for each window, by its number and the code of its partition; `new` are those made since somebody looked."""
+    """A slot for each window, by its number and the code of its partition. `new` are the slots made since it was last cleared."""
 
     def __init__(self) -> None:
         self.new: list[Rows] = []
@@ -35,7 +35,7 @@ class _Slots(PairIndex):
 
 
 class GridTable(WindowTable):
-    """Windows in slots, found by hashing: there may be many partitions, of which a change touches a few."""
+    """Windows in slots, found by hashing: there may be many partitions, of which a change touches few."""
 
     def __init__(self, grid: Hopping) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class GridTable(WindowTable):
         return len(self._slots)
 
     def find(self, codes: Rows, numbers: Ticks) -> Rows:
-        """Return the slots of windows, which are made where there are none."""
+        """Return the slots of windows; missing windows are created."""
         slots = self._slots.find(numbers, codes)
         made, self._slots.new = self._slots.new, []
         if made:
@@ -54,7 +54,7 @@ class GridTable(WindowTable):
         return slots
 
     def find_one(self, code: int, number: int) -> tuple[int, bool]:
-        """Return the slot of a single window, and whether it has just been made."""
+        """Return the slot of a single window, and whether it was created."""
         slot = self._slots.find_one(number, code)
         if not self._slots.new:
             return slot, False
@@ -83,15 +83,15 @@ class GridTable(WindowTable):
 
 
 class GridFrame(Frame):
-    """A window is in the table once it may show; until then rows wait for it, marked in the arrangement."""
+    """A window is in the table once it may show. Until then its rows are marked in the arrangement."""
 
     table: GridTable
 
-    def __init__(self, policy: Policy, windows: Hopping, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Hopping, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self.grid = windows
-        self.numbers = GridNumbers(windows, gate)
-        self.room = room
+        self.numbers = GridNumbers(windows, emit_policy)
+        self.budget = budget
         self.table = GridTable(windows)
         self.last = MIN_TIME
         """The number of the last window that may show."""
@@ -110,42 +110,42 @@ class GridFrame(Frame):
             parts.append(self._seen_otherwise(changed, first))
         return self._touched(parts)
 
-    def open(self, watermark: int, rows: Arrangement) -> Touched:
-        """Open the windows that a watermark lets show."""
-        last = self.numbers.last_open(watermark)
+    def open(self, high_water: int, rows: Arrangement) -> Touched:
+        """Open the windows that a high water lets show."""
+        last = self.numbers.last_open(high_water)
         if last <= self.last:
             return UNTOUCHED
         places = rows.take_marked()
-        if watermark == INFINITY and self.numbers.gate.until == INFINITY:
+        if high_water == INFINITY and self.numbers.emit_policy.until == INFINITY:
             refuse_unending(self.grid, rows, places)
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
-        if watermark == INFINITY:  # a window that would end beyond the range of times never does
+        if high_water == INFINITY:  # a window that would end beyond the range of times never ends
             self._check(int(stop[stop < ENDLESS].max(initial=self._latest + 1)) - 1)
         rows.mark(places[flatnonzero(stop > last + 1)])
         opened = self._between(codes, le, stop, last)
         self.last = last
         return self._touched([opened])
 
-    def begun(self, watermark: int, rows: Arrangement) -> Rows:
-        """Return slots for the windows that have begun, and may not show yet, in order: to be looked at, and dropped."""
-        waiting = self.waiting(watermark, rows)
+    def begun(self, high_water: int, rows: Arrangement) -> Rows:
+        """Return temporary slots for the windows that have begun and may not show yet, in order."""
+        waiting = self.waiting(high_water, rows)
         at, numbers = waiting.spread()
         return self.table.find(waiting.codes[at], numbers)
 
-    def waiting(self, watermark: int, rows: Arrangement) -> Covered:
+    def waiting(self, high_water: int, rows: Arrangement) -> Covered:
         """Return the windows that have begun, and may not show yet."""
         places = rows.marked()
         le = rows.rows.le[places]
         stop = self._after_last(le, rows.rows.re[places])
-        return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(watermark))
+        return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(high_water))
 
-    def reserve(self, changed: Changed, watermark: int) -> None:
+    def reserve(self, changed: Changed, high_water: int) -> None:
         """Raise `UnboundedOutputError` if there is no room for windows that have begun, which rows come into."""
-        last, first = self.numbers.last_begun(watermark), self.numbers.first_ending_after(changed.le)
+        last, first = self.numbers.last_begun(high_water), self.numbers.first_ending_after(changed.le)
         stop = np.minimum(self._after_last(changed.le, changed.re_new), last + 1)
-        if float((stop - first).sum(dtype=np.float64)) > self.room.left:
-            self.room.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
+        if float((stop - first).sum(dtype=np.float64)) > self.budget.left:
+            self.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
 
     def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
         """Return the windows of rows up to a number that are not open yet."""
@@ -163,19 +163,19 @@ class GridFrame(Frame):
         return np.where(re > le, np.maximum(stops, first), first)
 
     def _seen_otherwise(self, changed: Changed, first: Ticks) -> Covered:
-        """Return the windows in which rows stay that look otherwise there to a module."""
+        """Return the windows in which rows stay that read differently to a module."""
         at = flatnonzero(changed.stay)
         le, earlier = changed.le[at], np.minimum(changed.re_old, changed.re_new)[at]
-        # What is clipped to the window looks otherwise only where the earlier of both ends is inside.
+        # A clipped member reads differently only if the earlier of its two ends is inside of the window.
         lo = first[at] if self.policy.sees_ends else self.numbers.first_ending_after(earlier)
         return covered(changed.codes[at], lo, self._stops(first[at], le, earlier), np.zeros(len(at), dtype=np.int64))
 
     def _touched(self, parts: list[Covered]) -> Touched:
-        """Note how many rows windows have now, and return these."""
+        """Update the numbers of rows in windows, and return these."""
         found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
         if not len(found.codes):
             return UNTOUCHED
-        self.room.take(int(found.lengths.sum()))
+        self.budget.take(int(found.lengths.sum()))
         at, numbers = found.spread()
         self._check(int(numbers.max()))
         table, slots = self.table, self.table.find(found.codes[at], numbers)
@@ -193,8 +193,8 @@ class GridFrame(Frame):
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
-        last = self.numbers.last_open(watermark)
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
+        last = self.numbers.last_open(high_water)
         if last > self.last and held.n_marked:
             return False
         spans = [self.numbers.entered(le, le, re) for _, le, re in rows]
@@ -217,16 +217,16 @@ class GridFrame(Frame):
             held.mark(np.array([place]))
         return step
 
-    # How many there may be
+    # Bounds
 
     def n_waiting(self, rows: Arrangement) -> int:
         return rows.n_marked
 
-    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+    def max_new_windows(self, arrivals: Arrivals, high_water: int, rows: Arrangement) -> float:
         held, grid = rows.n_marked, self.grid
-        opened = min(watermark, grid.start(self.last + 1)) if held else None
-        groups, held = (coming.rows, held) if self.is_grouped else (1, min(held, 1))
-        return coming.beyond(opened, grid.size, grid.hop, groups, held)
+        opened = min(high_water, grid.start(self.last + 1)) if held else None
+        groups, held = (arrivals.rows, held) if self.is_grouped else (1, min(held, 1))
+        return arrivals.beyond(opened, grid.size, grid.hop, groups, held)
 
     # Time
 
@@ -237,7 +237,7 @@ class GridFrame(Frame):
         return super().closed(cti, rows) if self.policy.sees_ends else cti
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        re, settled = rows.rows.re[places], self.settled(cti, rows)
+        re, settled = rows.rows.re[places], self.closed_until(cti, rows)
         needed: NDArray[np.bool_] = re >= cti
         if cti == INFINITY:
             return needed

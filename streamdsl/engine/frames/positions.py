@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from streamdsl.engine.buffered.group_times import GroupTimes
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks

@@ -1,10 +1,10 @@
-"""The members of a single window: what modules are given where rows come one by one, and columns cost more than they save."""
+"""The members of a single window, for modules that are called on the row path."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Frame
@@ -14,7 +14,7 @@ from streamdsl.temporal.payload import payload_order
 
 
 class RowMembers:
-    """Places of rows, by window and in the orders that modules want."""
+    """Places of rows, by window and by the orders that modules need."""
 
     def __init__(self, frame: Frame, arrangement: Arrangement) -> None:
         self._frame = frame
@@ -31,7 +31,7 @@ class RowMembers:
         return self._arrangement.rows
 
     def of(self, slot: int, order: Order) -> Rows:
-        """Return who is in a window. Raises `ArithmeticError` where that is left to columns."""
+        """Return the members of a window. Raises `ArithmeticError` if columns must compute it."""
         table = self.table
         if not self._frame.by_period:
             raise ArithmeticError("the frame finds members in its own way")
@@ -40,7 +40,7 @@ class RowMembers:
         return places[sorted(range(len(places)), key=keys.__getitem__)]
 
     def _keys(self, places: Rows, order: Order) -> list[tuple[object, ...]]:
-        """Return what rows are ordered by: LE, and then as `order` says where that is not enough."""
+        """Return the sort keys of rows: LE, then those of `order` if that is not enough."""
         rows = self.rows
         le, re = rows.le[places].tolist(), rows.re[places].tolist()
         keys: list[tuple[object, ...]] = list(zip(le, re, strict=True)) if order is Order.END else [(time,) for time in le]

@@ -1,4 +1,4 @@
-"""Windows of a sequence: rows of a partition stand by position, and a window is there while it is the last one (paper 003)."""
+"""Windows of a sequence: rows of a partition are counted by position, a window exists while it is the last one (paper 003)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.creation import Made, creation_of
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.creation import CreatedWindows, creation_of
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -30,14 +30,14 @@ from streamdsl.windows import Sequenced
 
 _TIMES: Final = ("_origin", "_coming", "_last", "_starts", "_since")
 _COUNTS: Final = ("_dropped", "_stops")
-"""What is known of partitions: times, and numbers of rows."""
+"""What is kept of partitions: times, and numbers of rows."""
 
 
 class _Step(NamedTuple):
-    """What is found in a step: the rows of partitions, the windows that are created in them, and those that go on from before."""
+    """The rows of the partitions in a step, the windows that are created, and those that go on from before."""
 
     positions: Positions
-    made: Made
+    made: CreatedWindows
     going_on: Rows
 
 
@@ -51,33 +51,33 @@ class SequenceFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
     by_period: ClassVar[bool] = False
 
-    def __init__(self, policy: Policy, windows: Sequenced, gate: Gate, room: Room) -> None:
+    def __init__(self, policy: Policy, windows: Sequenced, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self._spec = windows
-        self._creation = creation_of(windows, room)
-        self._until = gate.until
+        self._creation = creation_of(windows, budget)
+        self._until = emit_policy.until
         self._dropped: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how many of its first rows have been forgotten."""
+        """For each partition the number of its first rows that have been dropped."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition the LE of its first row, while that has been forgotten."""
+        """For each partition the LE of its first row, if that has been dropped."""
         self._stops: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition how many rows it has had."""
+        """For each partition the number of rows so far."""
         self._coming: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition when the next window may begin, INFINITY if none does before a row comes."""
+        """For each partition when the next window may begin, INFINITY if none does until a row arrives."""
         self._last: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the LE of its last row, INFINITY if there is none."""
         self._starts: Ticks = np.empty(0, dtype=np.int64)
         """For each partition when its query starts."""
         self._since: Ticks = np.empty(0, dtype=np.int64)
-        """For each partition the instant from which on windows are found again in this step, INFINITY if none are."""
+        """For each partition the instant from which on windows are computed again in this step, INFINITY if none are."""
         self._first: Ticks = np.empty(0, dtype=np.int64)
-        """The position of the first row of each window that is found."""
+        """The position of the first row of each computed window."""
         self._differ: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """Which of these may have other rows than before."""
         self._step: _Step | None = None
         self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        """For each partition whether only the rows of windows are left that wait, as no other one will begin."""
-        self._label = room.label
+        """For each partition whether no more windows begin, so that only the rows of hidden windows are needed."""
+        self._label = budget.label
 
     # Which windows change
 
@@ -123,28 +123,28 @@ class SequenceFrame(DisjointFrame):
         return self.table.stretches(around.codes, around.lo, around.hi)
 
     def _counted(self, changed: Changed) -> Rows:
-        """Return which changed rows come or go, of those that count."""
+        """Return the changed rows that are inserted or retracted, of those that count."""
         counts = ~changed.stay
         if self._spec.start is not None:
             counts &= changed.le >= self._spec.start
         return flatnonzero(counts)
 
     def _going_on(self, around: Stretches) -> Rows:
-        """Return the windows that go on from before all changes: they have the rows that they had."""
+        """Return the windows that go on from before all changes, with the same rows."""
         table, portion = self.table, self.table.portion(around)
         slots = portion.slots[flatnonzero(around.holds(portion.numbers))]
         return slots[table.le[slots] < self._since[table.code[slots]]]
 
     def _remade(self, codes: Rows, rows: Arrangement, going_on: Rows) -> _Step:
-        """Find the windows that are created in some partitions from an instant on."""
+        """Compute the windows that are created in some partitions from an instant on."""
         positions = self._by_position(codes, rows, self._rows_of(codes, rows))
         goes_on = np.zeros(len(codes), dtype=np.bool_)
         goes_on[np.searchsorted(codes, self.table.code[going_on])] = True
         try:
-            made = self._creation.made(positions, self._since[codes], goes_on, self._limit)
+            made = self._creation.windows_from(positions, self._since[codes], goes_on, self._limit)
         except StreamDslError:
             raise
-        except Exception as error:  # of a bound that is a function
+        except Exception as error:  # raised by a bound that is a function
             raise UserCodeError(error, operator=self._label) from error
         self._starts[codes], self._last[codes] = positions.origin, positions.last_times
         self._stops[codes] = positions.dropped + positions.sizes
@@ -163,14 +163,14 @@ class SequenceFrame(DisjointFrame):
         origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
         return Positions(codes, rows.rows, places, order, self._dropped[codes], origin)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         assert self._step is not None
         table, codes, (positions, made, before) = self.table, around.codes, self._step
         goes_on = np.searchsorted(codes, table.code[before])
         columns = (goes_on, table.le[before], made.ends[goes_on], table.starting[before], table.rows[before])
         of, le, re, first, sizes = (np.concatenate(pair) for pair in zip(columns, made[:5], strict=True))
         order, low = sorted_integers(table.places(codes[of], le))
-        found = Found(low, codes[of[order]], le[order], re[order], sizes[order])
+        found = WindowColumns(low, codes[of[order]], le[order], re[order], sizes[order])
         self._first, self._differ = first[order], np.zeros(len(order), dtype=np.bool_)
         new, moved = flatnonzero(order >= len(before)), self._counted(changed)
         if len(new) and len(moved) and len(portion.slots):
@@ -181,10 +181,10 @@ class SequenceFrame(DisjointFrame):
         self._since[codes] = INFINITY
         return found
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         return self._differ
 
-    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
+    def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
         touched = super()._replace(around, portion, found, differ)
         self.table.starting[self._made] = self._first
         return touched
@@ -195,13 +195,13 @@ class SequenceFrame(DisjointFrame):
 
     # Row by row: one that comes last may have to wait until the first window begins that it is in.
 
-    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+    def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
         if self.opens() or len({code for code, _, _ in rows}) < len(rows):
             return False
         return all(self._wait(code, le) is not None for code, le, _ in rows)
 
     def _wait(self, code: int, le: int) -> int | None:
-        """Return when the first window begins that a row is in, None if that is now, or if the row is not the last one."""
+        """Return the start of the first window with a row; None if that is now, or if the row is not the last one."""
         if code >= len(self._last) or le <= self._last.item(code):
             return None
         begins = self._creation.begins_with(le, self._stops.item(code), self._starts.item(code))
@@ -215,7 +215,7 @@ class SequenceFrame(DisjointFrame):
         self._stops[code] += 1
         return RowStep([])
 
-    # Who is in them
+    # Members
 
     def members(self, slots: Rows, rows: Arrangement) -> Members:
         table = self.table
@@ -231,21 +231,21 @@ class SequenceFrame(DisjointFrame):
         members = Members(positions.places, first, last, len(slots))
         return members.only(flatnonzero(first < last))
 
-    # Time: all before a CTI is settled. A window that ends at the CTI stays, as the row that ends it may still go.
+    # Time: all before a CTI is closed. A window that ends at the CTI is open: the row that ends it may still be retracted.
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         return np.full(max(1, len(self.table.codes)), max(cti, MIN_TIME + 1) - 1)
 
     def settled_output(self, cti: int, rows: Arrangement) -> int:
         return cti
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        """Rows are needed by windows that begin from the CTI on, and by those whose results wait to be shown."""
+        """Say which rows are needed, by windows that begin from the CTI on, or by hidden ones."""
         self._grow()
         table, slots = self.table, self.table.all()
         positions = self._by_position(np.arange(len(table.codes)), rows, flatnonzero(rows.rows.alive))
         first = self._creation.first_needed(positions, max(cti, MIN_TIME + 1) - 1)
-        waits = slots[(table.re[slots] >= cti) & ~table.results.is_out[slots]]
+        waits = slots[(table.re[slots] >= cti) & ~table.results.is_emitted[slots]]
         codes, stop = table.code[waits], np.zeros(len(first), dtype=np.int64)
         np.maximum.at(stop, codes, table.starting[waits] + table.rows[waits])
         # Where no window will begin any more the rows behind those that wait go, and the others keep their positions.
@@ -257,7 +257,7 @@ class SequenceFrame(DisjointFrame):
             is_kept[positions.places] = np.where(self._is_over[of], numbers < stop[of], numbers >= first[of])
         return is_kept[places]
 
-    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+    def before_sweep(self, rows: Arrangement, gone: Rows) -> None:
         codes, le = rows.rows.groups[gone], rows.rows.le[gone]
         if self._spec.start is not None:
             codes = codes[le >= self._spec.start]
@@ -273,14 +273,14 @@ class SequenceFrame(DisjointFrame):
 
     @property
     def n_kept(self) -> int:
-        # There may be partitions without a window.
+        # Partitions may have no window.
         return super().n_kept + self.table.codes.n_held
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         self._reset(codes[codes < len(self._since)])
 
 
-def _have_others(positions: Positions, windows: Found, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
+def _have_others(positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
     """Say which windows may have other rows than one that stood there, which began with the position `was`.
 
     A row between the first and the last one has changed, or the first one has moved further than rows before it have come.

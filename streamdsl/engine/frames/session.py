@@ -1,4 +1,4 @@
-"""Session windows: rows of a partition that follow one another without a long pause."""
+"""Session windows: rows of a partition without a long gap between them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Output, Session
 
 
 class Extents(NamedTuple):
-    """From when to when something of partitions reaches, and how many rows that is."""
+    """Periods of partitions, and the number of rows in each."""
 
     codes: Rows
     le: Ticks
@@ -27,7 +27,7 @@ class Extents(NamedTuple):
 
 
 class SessionFrame(DisjointFrame):
-    """Sessions that are not cut: each has the rows that start in it."""
+    """Sessions that are not cut. The members of each are the rows that start in it."""
 
     by_point: ClassVar[bool] = True
 
@@ -36,7 +36,7 @@ class SessionFrame(DisjointFrame):
         self._spec = windows
 
     def _reach(self, re: Ticks) -> Ticks:
-        """Return the times before which a next row must start to join rows that end then."""
+        """Return the times before which a next row must start to join a session that ends then."""
         gap, is_endless = self._spec.gap, re == INFINITY
         if gap == INFINITY:
             return np.full(len(re), INFINITY, dtype=np.int64)
@@ -49,8 +49,8 @@ class SessionFrame(DisjointFrame):
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
         return self._widened(changed.codes, changed.le, reach)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
-        # A session that has lost nothing counts as one row of many; of one that has, all rows are looked at.
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+        # A session that has lost no row is merged as one extent; of one that has, all rows are read.
         table, places_of = self.table, self.table.any_places
         starts = places_of(changed.codes, changed.le)
         at = np.searchsorted(portion.numbers, starts, side="right") - 1
@@ -73,7 +73,7 @@ class SessionFrame(DisjointFrame):
         return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
 
     def known_without_rows(self, slots: Rows) -> Extents:
-        """Return sessions as far as rows hold them together that have been forgotten."""
+        """Return sessions as far as they are held together by rows that have been dropped."""
         return self._known(slots[:0])
 
     def end(self, re: int) -> int:
@@ -106,23 +106,25 @@ class SessionFrame(DisjointFrame):
         table = self.table
         return Extents(table.code[slots], table.le[slots], table.re[slots], table.rows[slots])
 
-    def _joined(self, extents: Extents) -> Found:
-        """Return the sessions of rows, and of whole sessions: one begins where those before have ended."""
+    def _joined(self, extents: Extents) -> WindowColumns:
+        """Merge rows and whole sessions into sessions: one begins where those before have ended."""
         if not len(extents.codes):
-            return Found(self.table.any_places(extents.codes, extents.le), *extents)
+            return WindowColumns(self.table.any_places(extents.codes, extents.le), *extents)
         order, starts = sorted_integers(self.table.any_places(extents.codes, extents.le))
         codes, le, reach, rows = (column[order] for column in extents)
         furthest = np.maximum.accumulate(self.table.any_places(codes, reach))
         first = flatnonzero(np.concatenate([[True], starts[1:] >= furthest[:-1]]))
-        return Found(starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first))
+        return WindowColumns(
+            starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first)
+        )
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
         if not self.policy.time_sensitive:
             moved = flatnonzero(~changed.stay)
             changed = Changed(*(column[moved] for column in changed))
         at = np.searchsorted(found.low, self.table.any_places(changed.codes, changed.le), side="right") - 1
         differ = np.zeros(len(found.low), dtype=np.bool_)
-        # A row that was a session of its own is in none now.
+        # A row that was a session of its own is in none any more.
         inside = (at >= 0) & (found.codes.take(at, mode="clip") == changed.codes) if len(differ) else at >= 0
         differ[at[inside]] = True
         return differ
@@ -141,7 +143,7 @@ class SessionFrame(DisjointFrame):
 
     def settled_output(self, cti: int, rows: Arrangement) -> int:
         table, slots = self.table, self.open_windows(cti, rows)
-        settled = self.settled(cti, rows)[table.code[slots]]
+        settled = self.closed_until(cti, rows)[table.code[slots]]
         going_on = slots[table.le[slots] <= settled]
         times = table.re[going_on] if self.policy.output is Output.POINT_AT_END else table.le[going_on]
         return int(times.min(initial=cti))

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending, sorted_integers
-from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
 
 
 class SnapshotFrame(DisjointFrame):
-    """A window is there while it has rows; so where one ends and none begins, there are no rows."""
+    """A window exists while it has rows; between two windows there are none."""
 
     are_uniform: ClassVar[bool] = True
 
@@ -40,11 +40,11 @@ class SnapshotFrame(DisjointFrame):
         table, due = self.table, self.due
         if not len(due):
             return around
-        # Windows that show now have not changed, but who is in them is asked for in the same step.
+        # Due windows have not changed, but their members are needed in the same step.
         codes, starts = np.concatenate([around.codes, table.code[due]]), np.concatenate([around.lo, table.le[due]])
         return table.stretches(codes, starts, np.concatenate([around.hi, table.re[due]])).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)
@@ -65,7 +65,7 @@ class SnapshotFrame(DisjointFrame):
         filled = flatnonzero(members.sizes)
         self._looked_at, at = members.at(filled), at[filled]
         times = table.times(numbers)
-        return Found(numbers[at], around.codes[stretch[at]], times[at], times[at + 1], members.sizes[filled])
+        return WindowColumns(numbers[at], around.codes[stretch[at]], times[at], times[at + 1], members.sizes[filled])
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
         table = self.table
@@ -87,7 +87,7 @@ class SnapshotFrame(DisjointFrame):
         return step
 
     def _cut(self, slot: int, time: int, number: int, step: RowStep) -> int:
-        """Let a window end at a time, and another one go on from there; return that one."""
+        """Split a window at a time, and return the second part."""
         table = self.table
         new = table.make_one(table.code.item(slot), time, table.re.item(slot), number)
         table.rows[new], table.re[slot] = table.rows[slot], time
@@ -96,14 +96,14 @@ class SnapshotFrame(DisjointFrame):
         return new
 
     def _fill(self, code: int, le: int, re: int, step: RowStep) -> None:
-        """Make a window where there was none."""
+        """Create a window where there was none."""
         slot = self.table.make_one(code, le, re, self.table.place(code, le))
         self.table.rows[slot] = 1
         step.new.append(slot)
         step.entered.append(slot)
 
-    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
-        # All members of a snapshot are there where it starts: who changes later only moves its end.
+    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+        # All members of a snapshot live at its start: a later change only moves its end.
         spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         first, last = (np.searchsorted(found.low, ascending(places), side="left") for places in spans)
         n_steps = len(found.low) + 1
@@ -111,7 +111,7 @@ class SnapshotFrame(DisjointFrame):
         differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
         return differ
 
-    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+    def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
         # A window that ends at the CTI is open: the endpoint there may still go, and the window is then longer.
         return np.minimum(self.first_alive(cti, rows), max(cti, MIN_TIME + 1) - 1)
 
@@ -121,13 +121,13 @@ class SnapshotFrame(DisjointFrame):
         super().forget(cti, rows)
 
     def _note_endpoints(self, cti: int, rows: Arrangement) -> None:
-        """Remember the last endpoint before the CTI of each partition: it is there for ever."""
+        """Record the last endpoint before the CTI of each partition: it is final."""
         self._grow()
         alive = flatnonzero(rows.rows.alive)
         for times in (rows.rows.le[alive], rows.rows.re[alive]):
             passed = flatnonzero((times >= self._cti) & (times < cti))
             np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
-        # A partition of which nothing is needed any more begins anew, whether its rows are swept already or not.
+        # A partition that is not needed any more starts afresh, whether or not its rows have been swept.
         needed = self.needed_codes(cti, rows)
         last, self._last = self._last, np.full(len(self._last), MIN_TIME)
         self._last[needed] = last[needed]
@@ -139,10 +139,10 @@ class SnapshotFrame(DisjointFrame):
             self._last = np.concatenate([self._last, np.full(2 * n_codes - len(self._last), MIN_TIME)])
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
-        needed: NDArray[np.bool_] = rows.rows.re[places] > self.settled(cti, rows)[rows.rows.groups[places]]
+        needed: NDArray[np.bool_] = rows.rows.re[places] > self.closed_until(cti, rows)[rows.rows.groups[places]]
         return needed
 
-    def let_go(self, codes: Rows) -> None:
+    def forget_partitions(self, codes: Rows) -> None:
         self._last[codes[codes < len(self._last)]] = MIN_TIME
 
     def settled_output(self, cti: int, rows: Arrangement) -> int:

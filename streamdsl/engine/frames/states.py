@@ -1,4 +1,4 @@
-"""What is kept of the members of windows: states of modules, and sums, which take in who comes and who leaves."""
+"""What long windows keep of their members, updated by batch: module states, and totals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.modules import Sees, StateAggregate, Windows
 from streamdsl.engine.buffered.runs import Order
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame
@@ -20,15 +20,15 @@ from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
 
 
-class Asked(Windows, Protocol):
-    """Windows that aggregates are asked for, of which some can be asked for alone."""
+class RequestedWindows(Windows, Protocol):
+    """Windows whose aggregates are requested. Any subset of them can be requested too."""
 
-    def at(self, windows: Rows) -> Asked:
-        """Return some of them."""
+    def at(self, windows: Rows) -> RequestedWindows:
+        """Return some of the windows."""
 
 
 class MemberChanges:
-    """What a step changes of windows whose results are out: which rows come into them, and which leave them."""
+    """Which rows have entered and left the windows with an emitted result, in one step."""
 
     def __init__(self, frame: Frame, rows: Arrangement) -> None:
         self.frame = frame
@@ -38,26 +38,26 @@ class MemberChanges:
         self._are_known = False
 
     def begin(self, changed: Changed | None, moves: Moves | None) -> None:
-        """Begin a step, in which these rows change."""
+        """Begin a step with these changed rows."""
         self._changed, self._moves, self._are_known = changed, moves, False
 
-    def begin_known(self) -> None:
-        """Begin a step whose changes states know already."""
+    def begin_applied(self) -> None:
+        """Begin a step whose changes the accumulators contain already."""
         self.begin(None, None)
         self._are_known = True
 
     @property
     def changed(self) -> Changed | None:
-        """The rows that change, None if there are none."""
+        """The changed rows, None if there are none."""
         return self._changed
 
     @property
     def n_changed(self) -> int:
-        """How many rows change."""
+        """The number of changed rows."""
         return 0 if self._changed is None else len(self._changed.le)
 
     def copies(self, slots: Rows) -> tuple[Rows, Rows]:
-        """Return which of some windows were part of others before, and of which: at first they have the members of these."""
+        """Return which windows were split from others, and from which: they start with the members of these."""
         new, before = self.frame.split
         if not self.frame.are_uniform or not len(new):
             return new[:0], before[:0]
@@ -65,23 +65,23 @@ class MemberChanges:
         return new[wanted], before[wanted]
 
     def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
-        """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""
+        """Return the windows that have a state, or a copy of one, and their ends as of that state, ascending."""
         table, (new, before) = self.frame.table, self.frame.split
-        ends, has_one = table.results.re.copy(), table.results.is_out.copy()
-        ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
+        ends, has_one = table.results.re.copy(), table.results.is_emitted.copy()
+        ends[new], has_one[new] = table.results.re[before], table.results.is_emitted[before]
         known = flatnonzero(has_one[slots])
         return known, ends[slots[known]]
 
     def have_moved(self, slots: Rows) -> NDArray[np.bool_]:
-        """Say which windows end elsewhere than when their results went out."""
+        """Say which windows end elsewhere than when their results were emitted."""
         table = self.frame.table
         have_moved: NDArray[np.bool_] = (table.results.re[slots] != table.re[slots]) & (not self._are_known)
         return have_moved
 
     def since(self, slots: Rows, sees: Sees = Sees.NOTHING) -> tuple[Members, Members]:
-        """Return who has left windows, and who has come into them.
+        """Return the members that have left windows, and those that have entered them, since their results were emitted.
 
-        To a module that sees ends a member of a window that stays where it is leaves with the lifetime that it had, and comes.
+        If a module sees ends, a member whose lifetime changes leaves with the old one, and enters with the new one.
         """
         if self._are_known:
             nobody = Members.of_pairs(Pairs(slots[:0], slots[:0]), len(slots))
@@ -93,7 +93,7 @@ class MemberChanges:
         return Members.of_pairs(gone, len(slots)), Members.of_pairs(come, len(slots))
 
     def _of_changed(self, slots: Rows, sees: Sees) -> tuple[Pairs, Pairs]:
-        """Return the changed rows that have left windows, and those that have come into them, or look otherwise there."""
+        """Return the changed rows that have left windows, and those that have entered them or read differently there."""
         nothing = Pairs(slots[:0], slots[:0])
         if self._changed is None or self._moves is None:
             return nothing, nothing
@@ -119,11 +119,11 @@ class MemberChanges:
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
 
     def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
-        """Return the other rows that have left windows as these end elsewhere, and those that have come into them."""
+        """Return the unchanged rows that have left or entered windows because the ends of these have moved."""
         table, frame = self.frame.table, self.frame
         re_old, re_new = table.results.re[slots], table.re[slots]
         lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
-        windows = flatnonzero((lo < hi) & table.results.is_out[slots])
+        windows = flatnonzero((lo < hi) & table.results.is_emitted[slots])
         nothing = Pairs(slots[:0], slots[:0])
         if not len(windows):
             return nothing, nothing
@@ -142,9 +142,9 @@ class MemberChanges:
 
 
 class WindowStates:
-    """One column of states for each module, by slot; None where a state must be made of all members.
+    """A column of states for each module, by slot. None: the state must be computed from all members.
 
-    A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
+    Invariant: a state is that of the window's emitted result. It is updated by each step that changes the window, or dropped.
     """
 
     def __init__(self, changes: MemberChanges, modules: list[StateAggregate]) -> None:
@@ -153,8 +153,8 @@ class WindowStates:
         self.modules = modules
         self._table.states = [object_column([]) for _ in modules]
 
-    def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
-        """Return the states of windows, which are in order, up to date."""
+    def of(self, module: StateAggregate, found: RequestedWindows, slots: Rows) -> list[Any]:
+        """Return the up-to-date states of windows, which are in order."""
         column = self._column(module)
         if module.sees is Sees.NOTHING:
             self._copy(module, column, found, slots)
@@ -167,18 +167,18 @@ class WindowStates:
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
         held = column[slots]
         if len(known):
-            asked = found.at(known)
-            held[known] = object_column(module.advanced(asked, held[known].tolist(), gone.at(known), come.at(known)))
+            requested = found.at(known)
+            held[known] = object_column(module.advanced(requested, held[known].tolist(), gone.at(known), come.at(known)))
         if len(new):
-            asked = found.at(new)
-            members = asked.members(module.order)
+            requested = found.at(new)
+            members = requested.members(module.order)
             nothing = members.only(new[:0])
-            held[new] = object_column(module.advanced(asked, [None] * len(new), nothing, members))
+            held[new] = object_column(module.advanced(requested, [None] * len(new), nothing, members))
         column[slots] = held
         return list(held.tolist())
 
     def forget(self, module: StateAggregate, slots: Rows) -> None:
-        """Drop the states that windows have of a module."""
+        """Drop the states of a module that windows have."""
         self._column(module)[slots] = None
 
     def _column(self, module: StateAggregate) -> Column:
@@ -194,32 +194,34 @@ class WindowStates:
 
 
 class WindowSums:
-    """What the members of windows add up to, by slot: it takes in what one step changes, as states do."""
+    """The totals of windows, by slot, updated by each step as states are."""
 
     def __init__(self, changes: MemberChanges) -> None:
         self._changes = changes
 
-    def of(self, found: Asked, slots: Rows, terms_of: Callable[[Rows], Terms]) -> Lanes:
-        """Return the sums of windows, which are in order, up to date; `terms_of` says what rows add."""
+    def of(self, found: RequestedWindows, slots: Rows, terms_of: Callable[[Rows], Terms]) -> AccumulatorColumns:
+        """Return the up-to-date totals of windows, which are in order. `terms_of` returns what rows add."""
         table = self._changes.frame.table
-        lanes = table.lanes
+        totals = table.totals
         new, before = self._changes.copies(slots)
-        copied = flatnonzero(table.has_lanes[before])
-        lanes.copy(new[copied], before[copied])
-        table.has_lanes[new[copied]] = True
-        known, unknown = flatnonzero(table.has_lanes[slots]), flatnonzero(~table.has_lanes[slots])
+        copied = flatnonzero(table.has_totals[before])
+        totals.copy(new[copied], before[copied])
+        table.has_totals[new[copied]] = True
+        known, unknown = flatnonzero(table.has_totals[slots]), flatnonzero(~table.has_totals[slots])
         gone, come = self._changes.since(slots)
         for members, sign in ((gone, -1), (come, 1)):
             inside = members.at(known)
             if len(inside.places):
                 terms = terms_of(inside.places)
-                lanes.add(slots[known[inside.first]], terms if sign == 1 else -terms)
+                totals.add(slots[known[inside.first]], terms if sign == 1 else -terms)
         if len(unknown):
-            lanes.clear(slots[unknown])
+            totals.clear(slots[unknown])
             members = found.at(unknown).members(Order.ANY)
-            lanes.merge(slots[unknown], Lanes.of_spans(members.first, members.last, len(unknown), terms_of(members.places)))
-        table.has_lanes[slots] = True
-        return lanes.take(slots)
+            totals.merge(
+                slots[unknown], AccumulatorColumns.of_spans(members.first, members.last, len(unknown), terms_of(members.places))
+            )
+        table.has_totals[slots] = True
+        return totals.take(slots)
 
 
 def _unpacked(pairs: Rows, places: Rows) -> Pairs:

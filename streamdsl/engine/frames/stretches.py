@@ -13,7 +13,10 @@ from streamdsl.temporal.time import Ticks
 
 
 class Stretches(NamedTuple):
-    """Periods `[lo, hi)` of partitions, given by their codes; `low` and `high` are their places on the line of (code, time)."""
+    """Periods `[lo, hi)` of partitions, given by their codes.
+
+    `low` and `high` are the numbers of (code, lo) and (code, hi) in one order.
+    """
 
     codes: Rows
     lo: Ticks
@@ -25,7 +28,7 @@ class Stretches(NamedTuple):
         return len(self.codes)
 
     def merged(self) -> Stretches:
-        """Return them in order; those that overlap, or touch, as one."""
+        """Return them in order, with those that overlap or touch merged."""
         if len(self) == 1:
             return self
         is_in_order = bool((self.low[1:] >= self.low[:-1]).all())

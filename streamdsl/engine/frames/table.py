@@ -1,4 +1,4 @@
-"""The windows that rows make, of all partitions: each has a slot, and is found by its partition and its start."""
+"""The window table: the windows of all partitions, each in a slot, indexed by partition and start."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
+from streamdsl.engine.data_driven.ending_results import EndingResults
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.packing import Packing
+from streamdsl.engine.data_driven.sorted_index import Portion, SortedIndex
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.packing import Packing
-from streamdsl.engine.swept.results import EndingResults
-from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -21,7 +21,7 @@ _LEAST: Final = 64
 
 
 class WindowTable:
-    """Windows `[le, re)` in slots: the code of the partition of each, how many rows are in it, and what has been sent of it."""
+    """Windows `[le, re)` in slots: the code of the partition, the number of rows, and the emitted result."""
 
     def __init__(self) -> None:
         self.codes = GroupCodes()
@@ -30,14 +30,14 @@ class WindowTable:
         self.re: Ticks = np.empty(0, dtype=np.int64)
         self.rows: Ticks = np.empty(0, dtype=np.int64)
         self.starting: Ticks = np.empty(0, dtype=np.int64)
-        """How many rows count as starting with the window, where its frame asks for that."""
+        """The number of rows that start with the window, for frames that need it."""
         self.code: Rows = np.empty(0, dtype=np.intp)
         self.results = EndingResults()
         self.states: list[Column] = []
-        """Columns of what modules keep for each window, None where there is nothing."""
-        self.lanes = Lanes(0)
-        """What the members of windows add up to, where `has_lanes` says so."""
-        self.has_lanes: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        """The states of modules by window, a column for each; None if there is none."""
+        self.totals = AccumulatorColumns(0)
+        """The totals of the members of windows, where `has_totals` is set."""
+        self.has_totals: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._free: Rows = np.empty(0, dtype=np.intp)
         self._packing = Packing()
         self.index = SortedIndex()
@@ -46,7 +46,7 @@ class WindowTable:
         return len(self.index)
 
     def make(self, codes: Rows, le: Ticks) -> Rows:
-        """Return slots for new windows, without rows and without an end; they are not in the index yet."""
+        """Return slots for new windows, without rows and without an end. They are not indexed yet."""
         if len(self._free) < len(le):
             self._grow(max(_LEAST, 2 * self.capacity, self.capacity + 2 * len(le)))
         slots, self._free = self._free[: len(le)], self._free[len(le) :]
@@ -56,7 +56,7 @@ class WindowTable:
         return slots
 
     def make_one(self, code: int, le: int, re: int, number: int) -> int:
-        """Return a slot for a single new window, which is put in the index."""
+        """Return a slot for a single new window, which is indexed."""
         if not len(self._free):
             self._grow(max(_LEAST, 2 * self.capacity))
         slot = self._free.item(0)
@@ -77,12 +77,12 @@ class WindowTable:
         self.le, self.re, self.rows, self.starting, self.code = (longer(column, size) for column in columns)
         self.results.grow(size)
         self.states = [np.concatenate([column, np.full(size - len(column), None)]) for column in self.states]
-        self.lanes.grow(size)
-        self.has_lanes = longer(self.has_lanes, size)
+        self.totals.grow(size)
+        self.has_totals = longer(self.has_totals, size)
         self.capacity = size
 
     def drop(self, slots: Rows) -> None:
-        """Let slots go that are in the index no more; they can then be used again."""
+        """Drop windows that are no longer indexed."""
         self.rows[slots] = 0
         self.results.clear(slots)
         self.results.leave(slots, self.le[slots], self.code[slots])
@@ -90,14 +90,14 @@ class WindowTable:
         self.release(slots)
 
     def release(self, slots: Rows) -> None:
-        """Let slots be used again."""
+        """Make slots available again."""
         self._free = np.concatenate([slots, self._free])
 
     def forget_states(self, slots: Rows) -> None:
-        """Drop what is kept of the members of windows."""
+        """Drop the states and totals of windows."""
         for column in self.states:
             column[slots] = None
-        self.has_lanes[slots] = False
+        self.has_totals[slots] = False
 
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""
@@ -155,7 +155,7 @@ class WindowTable:
         return self.index.all().slots
 
     def keep(self, is_kept: Column) -> None:
-        """Let all windows go but these of `all()`."""
+        """Keep these windows of `all()`, and drop all others."""
         entries = self.index.all()
         gone = flatnonzero(~is_kept)
         self.index.put(entries.without(gone))

@@ -15,17 +15,17 @@ from streamdsl.windows import Hopping, unending
 
 
 class GridWindows(GroupWindows):
-    """Windows are made lazily: an event without end fills only those that the watermark has opened."""
+    """Windows are made lazily: an event without end fills only those that the high water has opened."""
 
     def __init__(self, setting: Setting, windows: Hopping) -> None:
         super().__init__(setting)
         self.grid = windows
         self.last_open = self._last_open(MIN_TIME)
 
-    def _last_open(self, watermark: int) -> int:
-        grid, gate = self.grid, self.setting.gate
-        shown = (watermark - grid.offset - (grid.size if gate.by_end else 0)) // grid.hop
-        return min(shown, (gate.until - grid.size - grid.offset) // grid.hop) if gate.until < INFINITY else shown
+    def _last_open(self, high_water: int) -> int:
+        grid, emit_policy = self.grid, self.setting.emit_policy
+        shown = (high_water - grid.offset - (grid.size if emit_policy.by_end else 0)) // grid.hop
+        return min(shown, (emit_policy.until - grid.size - grid.offset) // grid.hop) if emit_policy.until < INFINITY else shown
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         old = self._numbers(row, re_old)
@@ -45,18 +45,18 @@ class GridWindows(GroupWindows):
 
     def _refuse_unending(self, row: EventRow, re: int) -> None:
         """Raise `UnboundedOutputError` for an event that fills windows for ever, once time has come to its end."""
-        if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
+        if re == INFINITY and self.high_water == INFINITY and self.setting.emit_policy.until == INFINITY:
             raise unending(self.grid, row.id)
 
     def _join_windows(self, row: EventRow, numbers: range) -> None:
-        room = self.setting.room
-        if len(numbers) > room.left + len(self.windows):  # at least so many are new
-            room.take(len(numbers) - len(self.windows))
+        budget = self.setting.budget
+        if len(numbers) > budget.left + len(self.windows):  # at least so many are new
+            budget.take(len(numbers) - len(self.windows))
         for k in numbers:
             period = self.grid.window(k)
             entry = self.windows.get(period.le)
             if entry is None:
-                room.take(1)
+                budget.take(1)
                 entry = self.windows.add(WindowEntry(period.le, period.re))
             entry.n_events += 1
             self.touch(entry, MemberChange(row, None, row.re))
@@ -80,14 +80,14 @@ class GridWindows(GroupWindows):
         for entry in self.windows.between(self.grid.start(first), self.grid.start(last) + 1):
             self.touch(entry, MemberChange(row, re_old, re_new))
 
-    def reveal(self, watermark: int) -> None:
-        if watermark <= self.watermark:
+    def reveal(self, high_water: int) -> None:
+        if high_water <= self.high_water:
             return
-        self.watermark = watermark
-        if watermark == INFINITY and self.events.latest_end() == INFINITY:
+        self.high_water = high_water
+        if high_water == INFINITY and self.events.latest_end() == INFINITY:
             for row in self.events.ending_from(INFINITY):
                 self._refuse_unending(row, row.re)
-        first, self.last_open = self.last_open + 1, self._last_open(watermark)
+        first, self.last_open = self.last_open + 1, self._last_open(high_water)
         if not len(self.events) or first > self.last_open:
             return
         start = self.grid.start(first)
@@ -99,18 +99,18 @@ class GridWindows(GroupWindows):
     def next_reveal(self) -> int | None:
         end = self.events.latest_end()
         le = self.grid.start(self.last_open + 1)
-        opens = le + self.grid.size if self.setting.gate.by_end else le
-        if end == INFINITY and self.setting.gate.until == INFINITY:
+        opens = le + self.grid.size if self.setting.emit_policy.by_end else le
+        if end == INFINITY and self.setting.emit_policy.until == INFINITY:
             return min(opens, INFINITY)
-        if end is None or end <= le or le + self.grid.size > self.setting.gate.until:
+        if end is None or end <= le or le + self.grid.size > self.setting.emit_policy.until:
             return None
         return opens
 
-    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
+    def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
         first = self.last_open + 1
-        begun = range(first, (watermark - self.grid.offset) // self.grid.hop + 1)
+        begun = range(first, (high_water - self.grid.offset) // self.grid.hop + 1)
         rows = self.events.ending_from(self.grid.start(first) + 1)
-        numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, watermark + 1))) if k in begun}
+        numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, high_water + 1))) if k in begun}
         return (WindowEntry(*self.grid.window(k)) for k in sorted(numbers))
 
     def earliest_start(self, cti: int) -> int:

@@ -13,8 +13,8 @@ from sortedcontainers import SortedSet
 
 from streamdsl.engine.general.event_index import EventIndex, EventRow
 from streamdsl.engine.general.window_index import OutputRow, WindowEntry, WindowIndex
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.room import MOST, Room
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.window_budget import MOST, WindowBudget
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
@@ -23,14 +23,14 @@ from streamdsl.udm.invoke import guarded
 from streamdsl.windows import Output
 
 _MOST_CHANGES = 64
-"""How many changes of members may wait beside twice their number: it is cheaper then to build a state anew."""
+"""A state is built again if more changes of members wait than this, and than twice their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What the groups of one window operator share."""
 
-    gate: Gate
+    emit_policy: EmitPolicy
     output: Output
     time_sensitive: bool
     sees_ends: bool
@@ -39,7 +39,7 @@ class Setting:
     """The modules that keep states, by their position."""
     label: str = ""
     """The operator's, for errors."""
-    room: Room = field(default_factory=lambda: Room("", "windows", MOST))
+    budget: WindowBudget = field(default_factory=lambda: WindowBudget("", "windows", MOST))
 
     def copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
         """Return copies of a window's states, for another with the same members."""
@@ -63,7 +63,7 @@ class GroupWindows(ABC):
 
     `dirty` are the windows whose results must be computed anew, `gone` the results that are no longer right; the operator
     takes both after each piece of input. `cause` is the sync time of the change being taken, `causes` holds the earliest one
-    that has touched each window, by its LE; MIN_TIME if the watermark has opened it, or closed it again.
+    that has touched each window, by its LE; MIN_TIME if the high water has opened it, or closed it again.
     """
 
     windows_grow: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class GroupWindows(ABC):
         self.cause = MIN_TIME
         self.causes: dict[int, int] = {}
         self.ordinals: dict[int, set[int]] = {}
-        self.watermark = MIN_TIME
+        self.high_water = MIN_TIME
         self.scheduled: int | None = None
         self._alive: list[tuple[int, int, EventRow]] = []
         self._tickets = itertools.count()
@@ -90,7 +90,7 @@ class GroupWindows(ABC):
         self.change(row, re_old, re_new)
 
     def cause_of(self, entry: WindowEntry) -> int:
-        """Return the earliest sync time of what has changed a window; of one that has opened, of all that made it."""
+        """Return the earliest sync time of what has changed a window; if it has opened, of all that made it."""
         cause = self.causes[entry.le]
         return min(row.le for row in self.members(entry)) if entry.shown and cause == MIN_TIME else cause
 
@@ -99,12 +99,12 @@ class GroupWindows(ABC):
         """Keep the windows up to date with the change of one event's RE."""
 
     @abstractmethod
-    def reveal(self, watermark: int) -> None:
-        """Raise the watermark: windows that it opens become dirty."""
+    def reveal(self, high_water: int) -> None:
+        """Raise the high water: windows that it opens become dirty."""
 
     @abstractmethod
     def next_reveal(self) -> int | None:
-        """Return the watermark at which the next hidden window opens, None if there is none."""
+        """Return the high water at which the next hidden window opens, None if there is none."""
 
     @abstractmethod
     def members(self, entry: WindowEntry) -> list[EventRow]:
@@ -116,46 +116,47 @@ class GroupWindows(ABC):
 
     @abstractmethod
     def output_cti(self, cti: int) -> int:
-        """Return how far this group's results are settled."""
+        """Return how far the output CTI may advance for this group."""
 
     def closed(self, cti: int) -> int:
         """Return the time until which windows are closed: those with W.RE <= it are."""
         return MIN_TIME
 
     @abstractmethod
-    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
-        """Yield the windows with members that have begun by the watermark but are not open yet."""
+    def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
+        """Yield the windows with members that have begun by the high water but are not open yet."""
 
     @abstractmethod
     def earliest_start(self, cti: int) -> int:
-        """Return a time before which no window will ever start again."""
+        """Return a time before which no window will start again."""
 
     def new_ordinal(self, le: int) -> int:
-        """Return a number that no row of the window at `le` has whose id may still be known."""
+        """Return a number for a row of the window at `le` that no row with a known id has."""
         used = self.ordinals.setdefault(le, set())
         ordinal = next(n for n in itertools.count() if n not in used)
         used.add(ordinal)
         return ordinal
 
     def free_ordinal(self, le: int, ordinal: int) -> None:
-        """Let a number be used again; its row has been fully retracted."""
+        """Release a number, as its row has been fully retracted."""
         self.ordinals.get(le, set()).discard(ordinal)
 
     def forget_ordinals(self, cti: int, closed: Iterable[WindowEntry]) -> None:
-        """Drop the numbers of windows that will give no row any more. Rows may have been paired across windows, so not before."""
+        """Forget the numbers of closed windows. Rows may have been paired across windows, so numbers are not released earlier."""
         for entry in closed:
             self.ordinals.pop(entry.le, None)
         if len(self.ordinals) > 2 * len(self.windows) + 8:
             start = self.earliest_start(cti)
             self.ordinals = {le: used for le, used in self.ordinals.items() if used and le >= start}
 
-    def settle(self, entry: WindowEntry, promised: int) -> bool:
+    def decide(self, entry: WindowEntry, promised: int) -> bool:
         """Say whether a dirty window's results are to be computed now; `promised` is the output CTI so far.
 
-        A window that is out and has grown beyond the watermark stays out if taking it back would break that CTI.
+        A window that has emitted and then grown beyond the high water keeps its results if their retraction would violate that
+        CTI.
         """
         must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
-        is_open = must_stay or self.setting.gate.is_open(entry.le, entry.re, self.watermark)
+        is_open = must_stay or self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water)
         entry.shown = is_open and entry.n_events > 0
         if not is_open:
             self.causes[entry.le] = MIN_TIME
@@ -198,7 +199,7 @@ class GroupWindows(ABC):
             entry.forget_computed()
 
     def drop(self, entry: WindowEntry) -> None:
-        """Remove a window that is no more."""
+        """Remove a window."""
         self._take_back(entry)
         if not entry.shown:
             self.causes[entry.le] = MIN_TIME
@@ -211,7 +212,7 @@ class GroupWindows(ABC):
             self.causes[entry.le] = min(self.cause, self.causes.get(entry.le, INFINITY))
 
     def settled(self) -> None:
-        """Begin anew: the results that are out are right."""
+        """Clear the dirty windows: the emitted results are right."""
         self.dirty.clear()
         self.gone.clear()
         self.causes.clear()
@@ -241,7 +242,7 @@ class GroupWindows(ABC):
 
 
 class HiddenWindows(GroupWindows):
-    """For kinds that know all their windows: those not open yet are remembered until the watermark reaches them."""
+    """Kinds that know all their windows remember those that are not open yet, until the high water reaches them."""
 
     windows_grow: ClassVar[bool] = True
 
@@ -249,8 +250,8 @@ class HiddenWindows(GroupWindows):
         super().__init__(setting)
         self.hidden: Any = SortedSet()
 
-    def settle(self, entry: WindowEntry, promised: int) -> bool:
-        is_open = super().settle(entry, promised)
+    def decide(self, entry: WindowEntry, promised: int) -> bool:
+        is_open = super().decide(entry, promised)
         if is_open or not entry.n_events:
             self.hidden.discard(entry.le)
         else:
@@ -261,30 +262,30 @@ class HiddenWindows(GroupWindows):
         super().drop(entry)
         self.hidden.discard(entry.le)
 
-    def reveal(self, watermark: int) -> None:
-        self.watermark = max(self.watermark, watermark)
+    def reveal(self, high_water: int) -> None:
+        self.high_water = max(self.high_water, high_water)
         while self.hidden:
             entry = self.windows.get(self.hidden[0])
             assert entry is not None
-            if not self.setting.gate.is_open(entry.le, entry.re, self.watermark):
+            if not self.setting.emit_policy.is_open(entry.le, entry.re, self.high_water):
                 return
             self.hidden.discard(entry.le)
             self.touch(entry)
 
     def next_reveal(self) -> int | None:
         entry = self.windows.get(self.hidden[0]) if self.hidden else None
-        if entry is None or entry.re > self.setting.gate.until:
+        if entry is None or entry.re > self.setting.emit_policy.until:
             return None
-        return entry.re if self.setting.gate.by_end else entry.le
+        return entry.re if self.setting.emit_policy.by_end else entry.le
 
     def close(self, until: int) -> list[WindowEntry]:
-        """Drop and return the windows with RE <= `until`; those that end beyond the bound of the run never opened."""
+        """Remove and return the windows with RE <= `until`. Those that end after a bounded run never opened."""
         closed = self.windows.forget(until)
         self.hidden.difference_update([entry.le for entry in closed])
         return closed
 
-    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
-        for le in self.hidden.irange(maximum=watermark):
+    def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
+        for le in self.hidden.irange(maximum=high_water):
             entry = self.windows.get(le)
             assert entry is not None
             yield entry

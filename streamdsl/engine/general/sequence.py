@@ -153,10 +153,10 @@ class SequenceWindows(HiddenWindows):
     @property
     def limit(self) -> int:
         """Return the last instant at which windows that are made begin."""
-        return min(self.watermark, self.setting.gate.until, INFINITY - 1)
+        return min(self.high_water, self.setting.emit_policy.until, INFINITY - 1)
 
-    def reveal(self, watermark: int) -> None:
-        self.watermark = max(self.watermark, watermark)
+    def reveal(self, high_water: int) -> None:
+        self.high_water = max(self.high_water, high_water)
         if self.redo < INFINITY:
             self.changed.sort()
             self._remake(min(self.redo, self.coming) if self._is_due() else self.redo)
@@ -165,7 +165,7 @@ class SequenceWindows(HiddenWindows):
             self.origin = self.rows.t0 if self.rows.rows else None
         if self._is_due():
             self._remake(self.coming)
-        super().reveal(watermark)
+        super().reveal(high_water)
 
     def _is_due(self) -> bool:
         """Say whether there may be a window to be made that begins after all that are there."""
@@ -211,7 +211,7 @@ class SequenceWindows(HiddenWindows):
 
     def _set_made(self, coming: int) -> None:
         self.made = self.limit
-        self.coming = coming if coming < self.setting.gate.until else INFINITY
+        self.coming = coming if coming < self.setting.emit_policy.until else INFINITY
 
     def _before(self, time: int) -> WindowEntry | None:
         """Return the window that holds just before an instant, None if that is empty."""
@@ -227,7 +227,7 @@ class SequenceWindows(HiddenWindows):
             seen = By(self.rows, time)
             now = self._state(time, seen)
             if now != state:
-                self.setting.room.take(1)
+                self.setting.budget.take(1)
                 positions = self._positions(time, seen)
                 state, held = now, bool(positions)
                 yield time, positions
@@ -250,7 +250,7 @@ class SequenceWindows(HiddenWindows):
         change = self.sequence.next_change((time, LAST), seen)
         if change is None or change >= INFINITY:
             return coming
-        if coming == INFINITY == self.watermark == self.setting.gate.until and self.sequence.endless:
+        if coming == INFINITY == self.high_water == self.setting.emit_policy.until and self.sequence.endless:
             raise endless(self.spec, self.rows.rows[-1].id)
         return min(coming, ceil(change))
 

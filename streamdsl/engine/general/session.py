@@ -25,9 +25,9 @@ class SessionWindows(HiddenWindows):
         self.forgotten = MIN_TIME
         self.made_before = self._made_before(MIN_TIME)
 
-    def _made_before(self, watermark: int) -> int:
+    def _made_before(self, high_water: int) -> int:
         """Return the time before which windows start that are made: they have begun, and may end by the bound of the run."""
-        return min(watermark + 1, self.setting.gate.until)
+        return min(high_water + 1, self.setting.emit_policy.until)
 
     # Changes: sessions grow and merge, shrink and fall apart.
 
@@ -136,7 +136,7 @@ class SessionWindows(HiddenWindows):
             period = self.spec.window(session, k)
             entry = self.windows.get(period.le)
             if entry is None:
-                self.setting.room.take(1)
+                self.setting.budget.take(1)
                 entry = self.windows.add(WindowEntry(*period))
             entry.n_events += 1
             self.touch(entry, MemberChange(row, None, row.re))
@@ -185,14 +185,14 @@ class SessionWindows(HiddenWindows):
 
     # Watermarks: windows are made when they begin.
 
-    def reveal(self, watermark: int) -> None:
-        if watermark == INFINITY and self._fill_for_ever(self.events.latest_end()):
+    def reveal(self, high_water: int) -> None:
+        if high_water == INFINITY and self._fill_for_ever(self.events.latest_end()):
             raise unending(self.spec, next(self.events.ending_from(INFINITY)).id)
-        if watermark > self.watermark:
-            start, self.made_before = self.made_before, self._made_before(watermark)
+        if high_water > self.high_water:
+            start, self.made_before = self.made_before, self._made_before(high_water)
             for session in self._overlapping(start, self.made_before):
                 self._make(session, start)
-        super().reveal(watermark)
+        super().reveal(high_water)
 
     def _make(self, session: Lifetime, start: int) -> None:
         """Make the windows of a session that begin from `start` on."""
@@ -205,7 +205,7 @@ class SessionWindows(HiddenWindows):
 
     def _fill_for_ever(self, end: int | None) -> bool:
         """Say whether events that end then, in a run without a bound, are in infinitely many windows."""
-        return end == INFINITY == self.setting.gate.until and self.spec.max_duration is not None
+        return end == INFINITY == self.setting.emit_policy.until and self.spec.max_duration is not None
 
     def next_reveal(self) -> int | None:
         times = (super().next_reveal(), self._next_begin())
@@ -219,7 +219,7 @@ class SessionWindows(HiddenWindows):
         le = last.le + self._first_from(last.period, self.made_before) * self.spec.longest
         if self._fill_for_ever(end):
             return min(le, INFINITY)
-        return le if le < min(end, self.setting.gate.until) else None
+        return le if le < min(end, self.setting.emit_policy.until) else None
 
     # CTIs: windows close, and sessions end.
 

@@ -15,7 +15,7 @@ Row = TypeVar("Row", "OutputRow", "Fresh")
 
 
 class Fresh(NamedTuple):
-    """A result that is right now, and its window."""
+    """A computed result, and its window."""
 
     le: int
     re: int

@@ -14,7 +14,7 @@ from streamdsl.udm.incremental import Held, MemberChange
 
 
 class OutputRow(NamedTuple):
-    """A result that is out, so that it can be corrected; its id ends with an LE and an ordinal, `window` is its window's LE."""
+    """An emitted result, kept for corrections; its id ends with an LE and an ordinal, `window` is its window's LE."""
 
     id: tuple[Any, ...]
     le: int

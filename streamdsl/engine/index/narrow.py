@@ -1,4 +1,4 @@
-"""Columns of integers that take four bytes each, as long as those are enough."""
+"""Integer columns that are 32-bit as long as possible."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _LEAST: Final = -(2**31)
 _LARGEST: Final = 2**31 - 1
 
 
-class Narrow:
-    """Integers by slot, read as `int64`; once one is put in that does not fit four bytes, all take eight.
+class NarrowIntegers:
+    """Integers by slot, read as `int64`. All are 32-bit until one is put in that does not fit.
 
-    >>> column = Narrow()
+
+    >>> column = NarrowIntegers()
     >>> column.grow(2)
     >>> column[np.array([0])] = np.array([7])
     >>> column[np.array([0, 1])].tolist(), column._values.itemsize

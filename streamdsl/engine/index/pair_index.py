@@ -1,4 +1,4 @@
-"""Pairs of integers: whole columns are looked up at once, in a block with a place for each pair, or by hashing."""
+"""An index of pairs of integers, whole columns at a time: a block with a place for each pair, or a hash table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.index.narrow import Narrow
+from streamdsl.engine.index.narrow import NarrowIntegers
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
 from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
@@ -50,15 +50,15 @@ class PairIndex:
 
     def __init__(self) -> None:
         self.size = 0
-        self.number = Narrow()
-        self.group = Narrow()
+        self.number = NarrowIntegers()
+        self.group = NarrowIntegers()
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
-        """How many places of hashed pairs are not empty."""
+        """The number of places of the hash table that are not empty."""
         self._first = self._lowest = 0
         self._width = 1
-        """The groups of the block; 0: pairs are hashed."""
+        """The number of groups in the block; 0: pairs are hashed."""
         self._recent: dict[tuple[int, int], int] = {}
         self._released: Places = np.empty(0, dtype=np.int32)
         self._n_released = 0
@@ -76,7 +76,7 @@ class PairIndex:
 
     @property
     def n_free(self) -> int:
-        """How many slots have been let go, and not been used again."""
+        """The number of released slots."""
         return self._n_released
 
     @property
@@ -90,7 +90,7 @@ class PairIndex:
         return self._width > 0
 
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return the slot of each pair, made if there is none. O(1) each."""
+        """Return the slot of each pair; missing pairs get one. O(1) each."""
         if len(numbers) == 1:
             return np.array([self.find_one(int(numbers[0]), int(groups[0]))])
         pairs = few_pairs(numbers, groups) if not self._width else None
@@ -99,7 +99,7 @@ class PairIndex:
         return self.find_different(pairs.first, pairs.second)[pairs.index]
 
     def find_one(self, number: int, group: int) -> int:
-        """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
+        """Return the slot of a single pair. The latest ones are cached, as single events use few pairs again and again."""
         pair = (number, group)
         slot = self._recent.get(pair)
         if slot is None:
@@ -109,7 +109,7 @@ class PairIndex:
         return slot
 
     def _seek_one(self, number: int, group: int) -> int:
-        """Return the slot of a single pair, made if there is none: a number at a time costs less than columns of one."""
+        """Return the slot of a single pair, which gets one if it is missing, without columns."""
         table, place = self._table, self._home_of(number, group)
         if place is None:
             return int(self.find_different(np.array([number]), np.array([group]))[0])
@@ -131,7 +131,7 @@ class PairIndex:
         return slot
 
     def find_different(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return what `find` does, sooner where most of the pairs are different."""
+        """Do what `find` does, faster if most of the pairs are different."""
         if len(numbers):
             self._fit(numbers, groups)
         places = self._home(numbers, groups)
@@ -159,7 +159,7 @@ class PairIndex:
         return slots
 
     def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
-        """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
+        """Return the slots of pairs, -1 for a missing one, probing from `places` on; these become the places of the slots."""
         slots = self._table[places].astype(np.intp)
         if self._width:
             return slots
@@ -176,7 +176,7 @@ class PairIndex:
         return slots
 
     def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
-        """Say which slots are the right ones, or empty."""
+        """Say which slots are the right ones, or empty: their probing ends."""
         settled = self.group.are(slots, groups)
         settled &= self.number.are(slots, numbers)
         settled &= slots >= 0
@@ -184,7 +184,7 @@ class PairIndex:
         return settled
 
     def _claim(self, numbers: Ticks, groups: Ticks, places: Rows) -> None:
-        """Make slots at empty places: where several rows claim one place, one of them gets it."""
+        """Make slots at empty places. If several rows claim one place, one of them gets it."""
         claims = _CLAIM - np.arange(len(places), dtype=np.int32)
         self._table[places] = claims
         got = flatnonzero(self._table[places] == claims)
@@ -197,10 +197,10 @@ class PairIndex:
         self.made(slots)
 
     def made(self, slots: Rows) -> None:
-        """Take note of slots that have just been made."""
+        """Record slots that have just been made."""
 
     def made_one(self, slot: int, number: int, group: int) -> None:
-        """Take note of a single slot that has just been made."""
+        """Record a single slot that has just been made."""
         self.made(np.array([slot]))
 
     def _home_of(self, number: int, group: int) -> int | None:
@@ -215,7 +215,7 @@ class PairIndex:
         return mixed >> (65 - len(self._table).bit_length())
 
     def _home(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return the place that is tried first for each pair."""
+        """Return the first place to be probed for each pair."""
         if self._width:
             places = numbers - self._first
             places *= self._width
@@ -231,7 +231,7 @@ class PairIndex:
         return mixed.view(np.int64)
 
     def _make_room(self, numbers: Ticks, groups: Ticks) -> bool:
-        """Make another table, without places that are gone, if so many slots more need one; say whether it was made."""
+        """Rebuild the table if it has no room for so many more slots, and say whether it was rebuilt."""
         if self._width or 2 * (self._n_taken + len(numbers)) <= len(self._table):
             return False
         wanted = len(self) + _count_pairs(numbers, groups)
@@ -241,7 +241,7 @@ class PairIndex:
         return True
 
     def _fit(self, numbers: Ticks, groups: Ticks) -> None:
-        """See to it that a block has a place for each of these pairs, of which there are some."""
+        """Make sure that a block has a place for each of these pairs."""
         if self._width and not (self._holds(numbers, groups)):
             self._rebuild(numbers, groups, len(self) + _count_pairs(numbers, groups))
 
@@ -298,7 +298,7 @@ class PairIndex:
         self.group.grow(size)
 
     def release(self, slots: Rows) -> None:
-        """Let slots go; they can then be used again."""
+        """Release slots; they are used again."""
         if len(slots):
             self._forget_recent(slots)
             self._table[self._places[slots]] = _EMPTY if self._width else _GONE
@@ -350,7 +350,8 @@ def seek_pairs(
     places: Rows,
     slots: Rows,
 ) -> None:
-    """Look for each hashed pair from its place on, and write the place and the slot, -1 where there is none.
+    """Probe the hash table for each pair, and write its place and its slot, -1 for a missing one.
+
 
     >>> place, slot = np.array([1]), np.array([0])
     >>> seek_pairs(np.array([-1, 0, 1, -1]), np.array([7, 8]), np.array([5, 5]), np.array([8]), np.array([5]), place, slot)
@@ -372,6 +373,6 @@ PAIR_SEEKER: Final = Kernel(seek_pairs)
 
 
 def _count_pairs(numbers: Ticks, groups: Ticks) -> int:
-    """Return about how many different pairs there are, or a few less."""
+    """Estimate the number of distinct pairs, from below."""
     mixed = np.sort(groups * 0x9E3779B97F4A7C1 + numbers)
     return 1 + int(np.count_nonzero(mixed[1:] != mixed[:-1]))

@@ -1,1 +1,1 @@
-"""One file per family of operators."""
+"""The operators of the engine, one file for each family."""

@@ -1,6 +1,6 @@
-"""The composed window operator for operators: each window has any number of results, which keep their ids.
+"""The composed window operator for user-defined operators: each window has any number of results, which keep their ids.
 
-A result that is out and one that a window has now are the same where LE and payload are; then only its end may move.
+An emitted result and a computed one are the same if LE and payload are equal; then at most the end moves.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.codes import payload_codes
 from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.causes import breach, first_of
 from streamdsl.engine.frames.causes import causes as causes_of
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
 from streamdsl.expr.lists import Lists, items_of, lists_of
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
@@ -36,14 +36,14 @@ from streamdsl.windows import Output
 
 _OUT: Final = Schema.record(["rows"])
 _ROW: Final = Schema.record(["ordinal", "version", "payload"])
-"""What is kept of a result that is out: its number in its window, which version of that number it is, and its payload."""
+"""What is kept of an emitted result: its number in the window, the version of that number, and its payload."""
 _STAMPED: Final = Schema.record([*_ROW.names, "le", "re"])
-"""The same of results that have lifetimes of their own."""
+"""The same for results with lifetimes of their own, which are kept too."""
 _NONE: Final[Column] = np.empty(0, dtype=np.int64)
 
 
 class ResultRows(NamedTuple):
-    """Results of windows: the slots of these, the number and the version of each result, its payload, and its lifetime."""
+    """Results of windows, as columns: the slot of the window, number and version in it, payload, and lifetime."""
 
     slots: Rows
     ordinals: Ticks
@@ -53,17 +53,17 @@ class ResultRows(NamedTuple):
     re: Ticks
 
     def take(self, rows: Rows) -> ResultRows:
-        """Return some of them."""
+        """Return the results at these indices."""
         return ResultRows(*(column[rows] for column in self))  # type: ignore[arg-type]
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of results."""
         return len(self.slots)
 
 
 class Computed(NamedTuple):
-    """What windows have now: how many results each, each window's together; their payloads and lifetimes, by RE."""
+    """The computed results of windows, window by window, ordered by RE: how many each has, payloads, and lifetimes."""
 
     sizes: Ticks
     payloads: AnyColumn
@@ -94,12 +94,12 @@ class ResultIds(WindowIds):
 
 
 class ApplyOperator(FramedWindowOperator):
-    """Windows with any number of results each."""
+    """A window operator whose windows have any number of results each."""
 
     node: WindowApply
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        super().__init__(label, node, gate)
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
+        super().__init__(label, node, emit_policy)
         self.takes_rows = False
         self._kept = _STAMPED if node.time_sensitive else _ROW
         self._is_time_bound = node.output is Output.TIME_BOUND
@@ -108,9 +108,9 @@ class ApplyOperator(FramedWindowOperator):
         if not len(touched.slots) and not len(touched.gone):
             return EMPTY
         slots, table, results = touched.slots, self.table, self.table.results
-        was_out = results.is_out[slots]
+        was_out = results.is_emitted[slots]
         shown = self._are_shown(slots, was_out)
-        gone, back = touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]
+        gone, back = touched.gone[results.is_emitted[touched.gone]], slots[was_out & ~shown]
         dead = np.concatenate([gone, back])
         moved = slots[was_out & shown & ~touched.summed & (results.re[slots] != table.re[slots])]
         computed = slots[shown & (touched.summed | ~was_out)]
@@ -126,17 +126,17 @@ class ApplyOperator(FramedWindowOperator):
         return out
 
     def _causes(self, gone: Rows, found: Computing) -> Ticks:
-        """Return by slot when what changes the results of windows begins, MIN_TIME where nothing that counts does.
+        """Return by slot the time of the change that causes other results, MIN_TIME if no change counts.
 
-        A window that opens now is caused by its first member. One that waits again is taken back, not changed.
+        A window that opens is caused by its first member. One that must wait again is retracted, which needs no cause.
         """
         table, changed, slots = self.table, self.changes.changed, found.slots
-        is_out, are_formed = table.results.is_out[slots], np.isin(slots, self.frame.formed)
+        is_emitted, are_formed = table.results.is_emitted[slots], np.isin(slots, self.frame.formed)
         causes = np.full(table.capacity, MIN_TIME)
         if changed is not None:
-            out = slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])
-            causes = causes_of(self.frame, self.rows, changed, out, slots[are_formed & ~is_out])
-        opened = flatnonzero(~is_out & ~are_formed)
+            out = slots[is_emitted] if self.frame.starts_move else np.concatenate([gone, slots[is_emitted]])
+            causes = causes_of(self.frame, self.rows, changed, out, slots[are_formed & ~is_emitted])
+        opened = flatnonzero(~is_emitted & ~are_formed)
         if len(opened):
             members = found.members(Order.ANY).at(opened)
             causes[slots[opened]] = first_of(members, self.rows.rows.le[members.places])
@@ -156,24 +156,24 @@ class ApplyOperator(FramedWindowOperator):
     def held_back(self) -> int:
         if not self._is_time_bound:
             return super().held_back()
-        return self._first_held() if self.gate.by_end else INFINITY
+        return self._first_held() if self.emit_policy.by_end else INFINITY
 
     def _first_held(self) -> int:
-        """Return the first LE of the results of windows that have begun, and wait."""
+        """Return the first LE of the results of windows that have begun and do not show yet."""
         slots = self._hidden()
-        return self._first_result(slots[self.table.le[slots] <= self.watermark])
+        return self._first_result(slots[self.table.le[slots] <= self.high_water])
 
     def _first_result(self, slots: Rows) -> int:
-        """Return the first LE of what windows, which are in order, would show."""
+        """Return the first LE of the results that some windows, which are in order, would show."""
         if not len(slots):
             return INFINITY
         self.udm_calls += len(slots)
         results = self.members[0].results(self._computing(slots))
         return min((row.le for rows in results.tolist() for row in rows), default=INFINITY)
 
-    def _current(self, asked: Computing) -> Computed:
-        """Return the results that windows, which are in order, have now."""
-        slots, found = asked.slots, self._columns(asked)["a0"]
+    def _current(self, requested: Computing) -> Computed:
+        """Compute the results of windows, which are in order."""
+        slots, found = requested.slots, self._columns(requested)["a0"]
         if not self.node.time_sensitive:
             payloads, sizes = _items(found)
             return Computed(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
@@ -185,7 +185,7 @@ class ApplyOperator(FramedWindowOperator):
         return Computed(sizes, nested(payload_table(values))[order], np.array(le, dtype=np.int64)[order], ends[order])
 
     def _period(self, slots: Rows, ends: Ticks) -> tuple[Ticks, Ticks]:
-        """Return the lifetimes of results that have none of their own, of windows that end where `ends` says of their slots."""
+        """Return the lifetimes of results that have none of their own; their windows end at `ends`, by slot."""
         re = ends[slots]
         if not self._is_at_end:
             return self.table.le[slots], re
@@ -193,13 +193,13 @@ class ApplyOperator(FramedWindowOperator):
         return re, re + CHRONON
 
     def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: Computed, causes: Ticks | None) -> Batch:
-        """Return what changes, and note what then is out.
+        """Return the changes of the results, and record what is then emitted.
 
-        Dead windows have no results any more, moved ones have those that they had but end elsewhere. Of a time-bound module
-        nothing may change before its cause.
+        Dropped windows lose their results, moved ones keep theirs with another end. A time-bound module may change nothing before
+        the cause.
         """
         others = self._sent(moved)
-        if self._is_at_end and len(moved):  # a point is not lengthened: it goes, and there is one elsewhere
+        if self._is_at_end and len(moved):  # a point cannot be moved: it is retracted, and another one inserted
             sizes = np.bincount(others.slots, minlength=self.table.capacity)[moved]
             le, re = self._period(others.slots, self.table.re)
             payloads = _together([now.payloads, others.payloads])
@@ -209,7 +209,7 @@ class ApplyOperator(FramedWindowOperator):
         kept, stays = self._paired(out, slots, now)
         left, come = _but(out.size, kept), _but(len(slots), stays)
         gone = [out.take(left), self._sent(dead)]
-        # What comes with a number that a result has had which goes is a later version.
+        # A new result with the number of a retracted one is a later version of it.
         results.retracted(np.unique(np.concatenate([each.slots for each in gone])))
         versions, ordinals, at = results.versions(slots), np.empty_like(slots), out.size + np.arange(len(slots))
         ordinals[stays], versions[stays], at[stays] = out.ordinals[kept], out.versions[kept], kept
@@ -225,10 +225,10 @@ class ApplyOperator(FramedWindowOperator):
         return changes
 
     def _paired(self, out: ResultRows, slots: Rows, now: Computed) -> tuple[Rows, Rows]:
-        """Return which results that are out are which of those that windows have now."""
+        """Match emitted results with computed ones."""
         if not out.size:
             return _NONE, _NONE
-        among = flatnonzero(self.table.results.is_out[slots])
+        among = flatnonzero(self.table.results.is_emitted[slots])
         codes = payload_codes(_together([out.payloads, now.payloads[among]]))
         if self.node.time_sensitive or self._is_at_end:
             codes = distinct_pairs(codes, np.concatenate([out.le, now.le[among]])).index
@@ -236,9 +236,9 @@ class ApplyOperator(FramedWindowOperator):
         return kept, among[stays]
 
     def _sent(self, slots: Rows) -> ResultRows:
-        """Return the results of windows that are out."""
+        """Return the emitted results of windows."""
         results = self.table.results
-        slots = slots[results.is_out[slots]]
+        slots = slots[results.is_emitted[slots]]
         if not len(slots):
             return ResultRows(slots, _NONE, _NONE, object_column([]), _NONE, _NONE)
         rows, sizes = items_of(parts_of(results.payloads(slots).columns)["rows"])  # type: ignore[arg-type]
@@ -248,7 +248,7 @@ class ApplyOperator(FramedWindowOperator):
         return ResultRows(slots, ordinals, versions, payloads, le, re)  # type: ignore[arg-type]
 
     def _note(self, slots: Rows, sizes: Ticks, now: ResultRows) -> None:
-        """Note the results that windows have now."""
+        """Record the emitted results of windows."""
         if not len(slots):
             return
         parts = dict(zip(self._kept.names, now[1:], strict=False))
@@ -257,13 +257,16 @@ class ApplyOperator(FramedWindowOperator):
         self.table.results.put(slots, Table(_OUT, with_parts({"rows": rows}), len(slots)))
 
     def _changes(self, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> Batch:
-        """Return results that go, that end elsewhere than they did, and that come; of a number both first that it goes."""
+        """Return the changes of results that are retracted, moved and inserted.
+
+        If a number is retracted and inserted, in that order.
+        """
         moves = flatnonzero(was != moved.re)
         moved, was = moved.take(moves), was[moves]
         rows = _concat([gone, moved, come])
         if not rows.size:
             return EMPTY
-        groups = self.swept.codes.groups(self.table.code[rows.slots])
+        groups = self.window_store.codes.groups(self.table.code[rows.slots])
         window_ids = self._ids(self.table.le[rows.slots], groups)
         ids = ResultIds(self.label, self.key_table, *window_ids.columns, rows.ordinals)
         re_old, re_new = np.concatenate([gone.re, was, come.le]), np.concatenate([gone.le, moved.re, come.re])
@@ -275,7 +278,7 @@ class GridApplyOperator(ApplyOperator, GridWindowOperator):
     """The same over hopping and tumbling windows."""
 
     @property
-    def shows_at_ends(self) -> bool:
+    def emits_at_window_end(self) -> bool:
         return False
 
     def _first_held(self) -> int:

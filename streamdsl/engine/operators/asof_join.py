@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
@@ -18,6 +17,7 @@ from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
@@ -28,11 +28,11 @@ from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import CHRONON, Ticks
 
 Match: TypeAlias = tuple[Row, Row | None]
-"""A left row with a right one, or alone."""
+"""A left row with a right one, or without a match."""
 
 
 class Matches(NamedTuple):
-    """Slots of left rows, and of the right rows that they are with, -1 where they are alone."""
+    """Slots of left rows, with the slots of their right rows; -1 for one without a match."""
 
     lefts: Rows
     rights: Rows
@@ -58,7 +58,10 @@ class Matches(NamedTuple):
 
 
 class AsofJoinOperator(AsofState):
-    """A right row that comes or goes changes the left rows to which none is nearer; a left row's end changes its own rows."""
+    """As-of join.
+
+    A change of a right row affects the left rows that have no nearer one; a change of a left row affects its own matches.
+    """
 
     kind = "asof_join (sorted runs)"
 
@@ -80,44 +83,44 @@ class AsofJoinOperator(AsofState):
         before = self._noted(distinct_rows(np.concatenate([known, concerned])))
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
-        self.await_settling(came)
-        self.settle()
+        self.enqueue(came)
+        self.end_step()
         return out
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
         ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
         if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
             return None
-        numbers = self.numbers_of_few(place, batch)
+        numbers = self.key_numbers_of_rows(place, batch)
         if numbers is None:
             return None
         (id,), group = batch.row_ids(), groups[0] if groups else None
         if place == 0:
-            return self._left_comes((id, le, re, values[0], numbers[0], group))
-        return self._right_comes((id, le, le + CHRONON, values[0], numbers[0], group))
+            return self._insert_left((id, le, re, values[0], numbers[0], group))
+        return self._insert_right((id, le, le + CHRONON, values[0], numbers[0], group))
 
-    def _left_comes(self, left: Row) -> Batch | None:
-        """Take a left row, and return it with its matches; None where columns have to say."""
+    def _insert_left(self, left: Row) -> Batch | None:
+        """Insert a left row, and return it with its matches; None if the columnar path must run."""
         _, le, _, _, number, _ = left
         near, reach = self.node.near, self.reach
-        rights = self._that_match(left, self.right.met_by(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
+        rights = self._that_match(left, self.right.probe_one(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
         if rights is None:
             return None
         _, best = min([(near.of(le, right[1]), right[1]) for right in rights], default=(None, NOTHING))
         matches: list[Row | None] = [right for right in rights if right[1] == best]
-        out = self._few([], [(left, right) for right in matches or self._missing])
+        out = self._change_matches([], [(left, right) for right in matches or self._missing])
         if out is not None:
-            self.await_one(le, self.left.add_one(left, best))
+            self.enqueue_one(le, self.left.add_one(left, best))
         return out
 
-    def _right_comes(self, right: Row) -> Batch | None:
-        """Take a right row, and return what becomes of left ones to which none is nearer; None where columns have to say."""
+    def _insert_right(self, right: Row) -> Batch | None:
+        """Insert a right row, and return the changes of left rows without a nearer one; None if the columnar path must run."""
         _, start, _, _, number, _ = right
         near, reach = self.node.near, self.reach
         gone: list[Match] = []
         come: list[Match] = []
         concerned = []
-        lefts = self.left.met_by(number, *reach.around(start, reach.looks_forward, reach.looks_back))
+        lefts = self.left.probe_one(number, *reach.around(start, reach.looks_forward, reach.looks_back))
         if lefts is None:
             return None
         for slot, left in lefts:
@@ -132,7 +135,7 @@ class AsofJoinOperator(AsofState):
                 concerned.append(slot)
                 gone += [] if best == start else [(left, other) for other in known]
                 come.append((left, right))
-        out = self._few(gone, come)
+        out = self._change_matches(gone, come)
         if out is not None:
             self.right.add_one(right)
             for slot in concerned:
@@ -140,25 +143,25 @@ class AsofJoinOperator(AsofState):
         return out
 
     def _known(self, left: Row, best: int) -> Sequence[Row | None] | None:
-        """Return the matches of a left row that start at a time, None: it is alone; None for all where columns have to say."""
-        return self._missing if best == NOTHING else self._that_match(left, self.right.met_by(left[4], best, best + CHRONON))
+        """Return the matches of a left row that start at a time (None: no match); None for all if the columnar path must run."""
+        return self._missing if best == NOTHING else self._that_match(left, self.right.probe_one(left[4], best, best + CHRONON))
 
     @property
     def _missing(self) -> list[Row | None]:
         return [None] if self.node.outer else []
 
     def _that_match(self, left: Row, found: Sequence[tuple[int, Row]] | None) -> list[Row] | None:
-        """Return the right rows that match a left one; None where columns have to say."""
+        """Return the right rows that match a left one; None if the columnar path must run."""
         if found is None:
             return None
         rights = [right for _, right in found]
         if self._choosing is None or not rights:
             return rights
-        passed = self.said(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
+        passed = self.row_values(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
         return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
 
-    def _few(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
-        """Return the changes of left rows with right ones, or alone; None where columns have to say."""
+    def _change_matches(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
+        """Return the changes of joined rows, row by row; None if the columnar path must run."""
         found = [*gone, *come]
         if not found or len(found) > MOST:
             return None if found else EMPTY
@@ -168,7 +171,7 @@ class AsofJoinOperator(AsofState):
             places = [place for place, (_, right) in enumerate(found) if (right is None) is is_alone]
             if places:
                 rows = [left[3] + (right[3] if right else ()) for left, right in map(found.__getitem__, places)]
-                passed = self.said(program, rows, [None] * len(rows), is_alone)
+                passed = self.row_values(program, rows, [None] * len(rows), is_alone)
                 if passed is None or schema not in (None, program.schema):
                     return None
                 schema = program.schema
@@ -180,7 +183,7 @@ class AsofJoinOperator(AsofState):
             id, le, re, _, _, _ = left
             changes.append(((id, right and right[0]), 0, le, re if place < len(gone) else le, le if place < len(gone) else re))
         groups: list[Any] = [left[5] for left, _ in found]
-        return Few(changes, values, schema, None if groups[0] is None else groups, PAIRS)
+        return RowBatch(changes, values, schema, None if groups[0] is None else groups, PAIRS)
 
     def _noted(self, lefts: Rows) -> Matches:
         """Return the matches of left rows before this step."""
@@ -195,14 +198,14 @@ class AsofJoinOperator(AsofState):
         return matches.and_also(Matches(alone, np.full(len(alone), -1))) if len(alone) else matches
 
     def _found(self, lefts: Rows) -> Matches:
-        """Find the matches of left rows anew, and note when they start."""
+        """Search for the matches of left rows again, and note the LE of these."""
         if not len(lefts):
             return Matches(NO_ROWS, NO_ROWS)
         best, at, rights = self.note(lefts)
         return self._with_alone(lefts, best, Matches(lefts[at], rights))
 
     def _batch(self, before: Matches, now: Matches, concerned: Rows) -> Batch:
-        """Return the changes of rows, retractions before insertions; what is before and now only gets another end."""
+        """Return the changes of joined rows, retractions before insertions. A pair that stays only gets another end."""
         rows = self.left.rows
         if not len(before.lefts):
             return Batch.concat(self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts)))
@@ -218,7 +221,7 @@ class AsofJoinOperator(AsofState):
         return Batch.concat([*gone, *self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts))])
 
     def _parts(self, matches: Matches, re_old: Ticks, re_new: Ticks) -> Iterator[Batch]:
-        """Yield the changes of left rows with right rows, and of those that are alone."""
+        """Yield the changes of left rows with matches, and of those without."""
         alone = matches.rights < 0
         n_alone = int(np.count_nonzero(alone))
         if n_alone in (0, len(alone)):

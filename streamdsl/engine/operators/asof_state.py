@@ -1,4 +1,7 @@
-"""What an as-of join keeps: left rows till they are settled and over, right rows while a left one has them or may get them."""
+"""The state of an as-of join:
+
+left rows until they have ended and their match is final, right rows while a left row may match them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.operators.nearest import NearestOperator
 from streamdsl.engine.operators.nearness import NOTHING
-from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted import Probe
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import AsofJoin
@@ -17,7 +20,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
 class AsofState(NearestOperator):
-    """The left rows that wait to be settled, in order of LE."""
+    """The left rows whose match is not final yet, in order of LE."""
 
     def __init__(self, label: str, node: AsofJoin) -> None:
         super().__init__(label, node.matching, node.near)
@@ -26,35 +29,35 @@ class AsofState(NearestOperator):
         self._moves = 0
         self._cti = MIN_TIME
 
-    def await_settling(self, lefts: Rows) -> None:
-        """Note left rows that have come: the CTI waits for those that look forward."""
+    def enqueue(self, lefts: Rows) -> None:
+        """Add left rows: if matches may start later, the output CTI waits for them."""
         if self.reach.looks_forward:
             for entry in zip(self.left.rows.le.take(lefts).tolist(), lefts.tolist(), strict=True):
                 heappush(self._waiting, entry)
 
-    def await_one(self, le: int, slot: int) -> None:
-        """Note a left row that has come by itself."""
+    def enqueue_one(self, le: int, slot: int) -> None:
+        """Add a single left row."""
         if self.reach.looks_forward:
             heappush(self._waiting, (le, slot))
 
     def with_noted(self, lefts: Rows) -> tuple[Rows, Rows]:
-        """Return which of these left rows note a match, each with each right row that starts then and was there before."""
+        """Return the left rows with a match, each with every right row that starts at its LE and was there before the step."""
         rows, rights = self.left.rows, self.right.rows
         notes = rows.notes.take(lefts)
         noting = flatnonzero(notes != NOTHING)
         notes = notes[noting]
-        asked = Asked(rows.numbers.take(lefts[noting]), notes, notes + 1)
+        probe = Probe(rows.numbers.take(lefts[noting]), notes, notes + 1)
         found = [(noting[:0], noting[:0])]
-        for at, slots in self.right.index.candidates(asked) if len(noting) else ():
+        for at, slots in self.right.index.candidates(probe) if len(noting) else ():
             le = rights.le.take(slots)
-            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(asked, at, rights, slots))
+            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(probe, at, rights, slots))
             found.append((noting[at[kept]], slots[kept]))
         at, slots = map(np.concatenate, zip(*found, strict=True))
         return at, slots
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
-        if sum(side.earned() for side in self.sides) >= sum(side.look_costs() for side in self.sides):
+        if sum(side.earn_cleanup_credit() for side in self.sides) >= sum(side.cleanup_cost() for side in self.sides):
             for side, needed in zip(self.sides, self._needed(), strict=True):
                 side.sweep(needed)
         self.forget_numbers()
@@ -73,10 +76,10 @@ class AsofState(NearestOperator):
     def _unsettled(self) -> Rows:
         rows = self.left.rows
         le = rows.le.values
-        return flatnonzero((rows.re.values > le) & self.reach.unsettled(le, rows.notes.values, self._cti))
+        return flatnonzero((rows.re.values > le) & self.reach.may_improve(le, rows.notes.values, self._cti))
 
     def _within_reach(self, bound: int) -> NDArray[np.bool_]:
-        """Say which right rows left ones may get that start at the bound or later: not too far, and no other is nearer."""
+        """Say which right rows may match left rows from the bound on: they are within the tolerance, and no other is nearer."""
         rights = self.right.rows
         le = rights.le.values
         there = rights.re.values > le
@@ -87,7 +90,7 @@ class AsofState(NearestOperator):
         return reached
 
     def _last_of_keys(self, slots: Rows) -> Rows:
-        """Return those right rows after which no other of these starts with the same key."""
+        """Return the last right rows of each key by LE."""
         numbers, le = self.right.rows.numbers.take(slots), self.right.rows.le.take(slots)
         order = order_by([numbers, le])
         if order is not None:
@@ -97,10 +100,10 @@ class AsofState(NearestOperator):
         return slots[flatnonzero(le == last)]
 
     def output_cti(self, ctis: list[int]) -> int:
-        return min([*ctis, self._first_unsettled()]) if self.reach.looks_forward else min(ctis)
+        return min([*ctis, self._first_pending()]) if self.reach.looks_forward else min(ctis)
 
-    def _first_unsettled(self) -> int:
-        """Return the LE of the first left row that is not settled; those before it are no longer waited for."""
+    def _first_pending(self) -> int:
+        """Return the LE of the first left row whose match is not final, and remove those before it from the queue."""
         rows = self.left.rows
         if self._moves != self.left.moves:
             self._moves = self.left.moves
@@ -110,7 +113,7 @@ class AsofState(NearestOperator):
         while self._waiting:
             entries = [heappop(self._waiting) for _ in range(min(count, len(self._waiting)))]
             le, slots = np.array(entries, dtype=np.int64).T
-            there = (rows.re.take(slots) > le) & self.reach.unsettled(le.copy(), rows.notes.take(slots), self._cti)
+            there = (rows.re.take(slots) > le) & self.reach.may_improve(le.copy(), rows.notes.take(slots), self._cti)
             if there.any():
                 for at in flatnonzero(there).tolist():
                     heappush(self._waiting, entries[at])

@@ -16,7 +16,7 @@ from streamdsl.plan.node import Calendar
 
 
 class CalendarOperator(Operator):
-    """Per group the LEs that may still go, by how many rows have them, and the one that is out."""
+    """By group the LEs that may still be retracted, with the number of rows at each, and the one that has been emitted."""
 
     kind = "calendar"
 
@@ -41,7 +41,7 @@ class CalendarOperator(Operator):
         return self.store.batch(changes, self.is_grouped)
 
     def _count(self, batch: Batch) -> set[int | None]:
-        """Count the rows that come and go, and return the groups whose first may be another now."""
+        """Count the changed rows, and return the groups whose first LE may have changed."""
         touched = set()
         columns = (batch.group_keys(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         for group, le, re_old, re_new in zip(*columns, strict=True):
@@ -56,7 +56,7 @@ class CalendarOperator(Operator):
         return touched
 
     def _redo(self, group: int | None) -> list[SlotChange]:
-        """Return what changes in a group's row: one with another LE is another row."""
+        """Return the change of a group's row. One with another LE is another row."""
         end, starts = self.node.end, self.starts[group]
         now = next((le for le in starts if le < end), None)
         was = self.out.pop(group, None)
@@ -75,7 +75,7 @@ class CalendarOperator(Operator):
         return self.cti
 
     def forget(self, cti: int) -> None:
-        """Let go of the LEs of groups whose first row can no longer go, and of groups whose calendar is over."""
+        """Drop the LEs of groups whose first row is final, and groups whose calendar has ended."""
         for group in [group for group, starts in self.starts.items() if starts.peekitem(0)[0] < cti]:
             del self.starts[group]
             self.begun.add(group)

@@ -1,4 +1,4 @@
-"""Chop: each row in pieces, cut where the cells of a grid begin."""
+"""Chop: each row is cut into pieces at the boundaries of a grid's cells."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
-from streamdsl.engine.operator import Gate, Operator
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.sorted import Asked, Layout, SortedSide
+from streamdsl.engine.operator import EmitPolicy, Operator
+from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Chop
 from streamdsl.temporal import INFINITY, MIN_TIME
@@ -23,35 +23,35 @@ from streamdsl.windows import unending
 
 
 class ChopOperator(Operator):
-    """The rows that may still be cut. The pieces of a cell come out when the watermark reaches it, as windows do."""
+    """The rows that may still be cut. The pieces of a cell are emitted when the high water reaches it, as with windows."""
 
     kind = "chop (sorted runs)"
-    takes_gate = True
+    takes_emit_policy = True
 
-    def __init__(self, label: str, node: Chop, gate: Gate) -> None:
+    def __init__(self, label: str, node: Chop, emit_policy: EmitPolicy) -> None:
         super().__init__(label)
-        self.gate = gate
-        self.numbers = GridNumbers(node.cells, gate)
+        self.emit_policy = emit_policy
+        self.numbers = GridNumbers(node.cells, emit_policy)
         self.cells = self.numbers.grid
-        self.rows = SortedSide(Layout())
-        self.room = Room(label, "pieces", gate.most)
-        self.watermark = MIN_TIME
+        self.rows = SortedSide(SortKeyEncoding())
+        self.budget = WindowBudget(label, "pieces", emit_policy.most)
+        self.high_water = MIN_TIME
         self.opened = self.numbers.last_open(MIN_TIME)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.room.open(len(batch) + self.rows.n_events)
+        self.budget.open(len(batch) + self.rows.n_events)
         out = []
         if len(batch):
             self.rows.take(batch, lambda rows: np.zeros(len(rows), dtype=np.int64))
             out.append(self._cut())
-        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        out.append(self._open(self.numbers.last_open(self.watermark)))
-        self.rows.settle()
+        self.high_water = INFINITY if self.ending else max(self.high_water, batch.high_water, ctis[0])
+        out.append(self._open(self.numbers.last_open(self.high_water)))
+        self.rows.end_step()
         return Batch.concat(out)
 
     def _cut(self) -> Batch:
-        """Return the changes of the pieces that are out, or were: those from the earlier of both ends on."""
+        """Return the changes of emitted pieces: those from the earlier of both ends on."""
         rows, slots = self.rows.rows, self.rows.changed
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         first = self._cell_of(np.maximum(le, np.maximum(np.minimum(was, re), MIN_TIME + 1) - 1))
@@ -66,7 +66,7 @@ class ChopOperator(Operator):
         rows = self.rows.rows
         le, re = rows.le.take(slots), rows.re.take(slots)
         endless = flatnonzero(re == INFINITY)
-        if opened == self.numbers.last_open(INFINITY) and self.gate.until == INFINITY and len(endless):
+        if opened == self.numbers.last_open(INFINITY) and self.emit_policy.until == INFINITY and len(endless):
             raise unending(self.cells, rows.ids(slots[endless[:1]])[0])
         first = np.maximum(self.opened + 1, self._cell_of(le))
         self.opened = opened
@@ -77,9 +77,9 @@ class ChopOperator(Operator):
         return max(MIN_TIME, self.cells.start(self.opened + 1))
 
     def _living(self, until: int) -> Rows:
-        """Return the rows that live from where the next cell opens on, and before some time."""
+        """Return the rows that live in cells that are not open yet, before some time."""
         lo, hi = self._next(), min(INFINITY, until)
-        return self.rows.living(Asked(*np.array([[0], [lo], [hi]])))[1] if lo < hi else np.empty(0, dtype=np.intp)
+        return self.rows.living(Probe(*np.array([[0], [lo], [hi]])))[1] if lo < hi else np.empty(0, dtype=np.intp)
 
     def _cell_of(self, times: Ticks) -> Ticks:
         """Return the number of the cell that each time is in."""
@@ -88,9 +88,9 @@ class ChopOperator(Operator):
         return numbers
 
     def _pieces(self, slots: Rows, was: Ticks, re: Ticks, first: Ticks, last: Ticks) -> Batch:
-        """Return what changes in some cells of rows with these ends before and now, retractions before insertions."""
+        """Return the changes in some cells of rows with these ends before and after, retractions before insertions."""
         stop = np.maximum(last + 1, first)
-        self.room.take(int((stop - first).sum(dtype=np.float64)))
+        self.budget.take(int((stop - first).sum(dtype=np.float64)))
         at, numbers = spread(first, stop)
         rows, slots = self.rows.rows, slots[at]
         if not len(numbers):
@@ -108,19 +108,19 @@ class ChopOperator(Operator):
         ids = PairIds(rows.ids(slots), numbers[order])
         return Batch(ids, le, old[order], new[order], materialised(rows.table(slots)), groups)
 
-    def could_make(self, coming: Coming) -> float:
+    def max_new_windows(self, arrivals: Arrivals) -> float:
         size, n = self.cells.size, self.rows.n_events
-        return coming.beyond(self.watermark if n else None, size, size, coming.rows, n)
+        return arrivals.beyond(self.high_water if n else None, size, size, arrivals.rows, n)
 
     def forget(self, cti: int) -> None:
-        """Drop the rows that can neither change nor wait for a cell to open."""
+        """Drop the rows that have ended, and whose cells are all open."""
         self.rows.forget(max(MIN_TIME, min(cti, self._next() + 1)))
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_same_ends(inputs[0], self.cti)
 
     def held_back(self) -> int:
-        if not self.gate.by_end:
+        if not self.emit_policy.by_end:
             return INFINITY
         waiting = self._living(self._next() + self.cells.size)
         return max(int(self.rows.rows.le.take(waiting).min(initial=INFINITY)), self._next()) if len(waiting) else INFINITY

@@ -14,7 +14,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
 class ClippingOperator(NearestOperator):
-    """Left rows are clipped where they note that the nearest right row starts: at INFINITY if there is none."""
+    """Left rows that are clipped at the LE of their nearest right row, which each notes: INFINITY if there is none."""
 
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label, matching, Nearness("forward", INFINITY - MIN_TIME), strictly=True)
@@ -34,7 +34,7 @@ class ClippingOperator(NearestOperator):
 
 
 class ClipByOperator(ClippingOperator):
-    """A right row that comes or goes changes the left rows that are clipped there or later; its LE is all that counts of it."""
+    """A change of a right row affects the left rows that are clipped at it or later. Only its LE counts."""
 
     kind = "clip_by (sorted runs)"
 
@@ -50,5 +50,5 @@ class ClipByOperator(ClippingOperator):
         came = changed[flatnonzero(rows.was.take(changed) == rows.le.take(changed))]
         self.note(np.concatenate([came, concerned]))
         out = self.clipped(lefts, before, np.maximum(le, np.minimum(rows.re.take(lefts), clips.take(lefts))))
-        self.settle()
+        self.end_step()
         return out

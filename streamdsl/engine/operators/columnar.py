@@ -1,7 +1,8 @@
-"""The columnar window operator: hopping and tumbling windows with aggregates that can be taken back, in columns.
+"""The columnar window operator: hopping and tumbling windows with aggregates that support retraction.
 
-A changed row adds to the windows that it enters, or takes out of those that it leaves: it is not remembered itself. Windows that
-are open have their sums in *cells*, later ones in the *delta ring*. What differs from the results that are out goes on.
+A changed row is added to the totals of the windows that it enters, and subtracted from those that it leaves; the row itself is
+not kept. Windows that are open have their totals in *cells*, later ones are *pending window deltas*. Only differences from the
+emitted results are emitted.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
-from streamdsl.engine.columnar.ring import DeltaRing, Opened
+from streamdsl.engine.columnar.pending_deltas import Opened, PendingWindowDeltas
 from streamdsl.engine.columnar.terms import ROWS
-from streamdsl.engine.few import Few
+from streamdsl.engine.data_driven.row_arguments import RowArguments
+from streamdsl.engine.data_driven.timeline import MOST, Touched
 from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.driver import NO_GROUP, Due, WindowDriver
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDriver
 from streamdsl.engine.order import by_values
-from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.given import Given
-from streamdsl.engine.swept.timeline import MOST, Touched
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -38,12 +39,12 @@ from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Snapshot, unending
 
 _MANY: Final = 64
-"""So many windows are put in order at once."""
+"""The most windows that are sorted at once."""
 _FEW: Final = 4
-"""A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
+"""A row in up to this many windows enters all that have begun; of a row in more, those that may not show yet stay pending."""
 
 Touches: TypeAlias = dict[int, tuple[int, int, int]]
-"""By slot the number and the group of each cell that single rows have changed, and how many rows are in it."""
+"""The cells that single rows have changed, by slot: window number, group, and number of rows."""
 
 
 class ColumnarWindowOperator(WindowDriver):
@@ -51,16 +52,16 @@ class ColumnarWindowOperator(WindowDriver):
 
     takes_slices = True
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
-        super().__init__(label, node, gate)
+    def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
+        super().__init__(label, node, emit_policy)
         assert isinstance(node.windows, Hopping)
         self.windows = node.windows
-        self.numbers = GridNumbers(node.windows, gate)
-        self.ring = DeltaRing()
-        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
+        self.numbers = GridNumbers(node.windows, emit_policy)
+        self.pending_deltas = PendingWindowDeltas()
+        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
         self.cells = Cells()
         self.results = self.cells.results
-        self.takes_rows = not gate.final
+        self.takes_rows = not emit_policy.final
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
         self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
@@ -71,108 +72,116 @@ class ColumnarWindowOperator(WindowDriver):
         starts = self.numbers.starts(self.cells.number[slots])
         return self.cells.group[slots], starts, starts + self.windows.size
 
-    def _let_go(self, slots: Rows) -> None:
+    def _drop_windows(self, slots: Rows) -> None:
         self.cells.empty(slots)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.room.open(len(batch) + len(self.ring))
+        self.budget.open(len(batch) + len(self.pending_deltas))
         pending = self._arrived(batch, ctis[0])
-        if self.watermark == INFINITY and self._unending:
+        if self.high_water == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
-        last, _ = self._reached(self.watermark)
+        last, _ = self._reached(self.high_water)
         passed = EMPTY
-        if self.ring.is_empty and all(part.signs is None for part in pending):
+        if self.pending_deltas.is_empty and all(part.signs is None for part in pending):
             pending, passed = self._pass(pending, ctis[0])
         early, late = self._split(pending, last)
         for part in late:
-            self.ring.add(part)
-        touched = [self._open(found) for found in self.ring.open(last, self.room)]
+            self.pending_deltas.add(part)
+        touched = [self._open(found) for found in self.pending_deltas.open(last, self.budget)]
         touched += map(self._add, early)
         due = self._shown_of(self.cells.each_once(touched), ctis[0])
-        is_empty = self.cells.lanes.counts(ROWS)[due] == 0
+        is_empty = self.cells.totals.counts(ROWS)[due] == 0
         alive, dead = (due[~is_empty], due[is_empty]) if is_empty.any() else (due, due[:0])
         alive = self._as_they_go(alive)
         out = self._emit(Touched(alive, np.ones(len(alive), dtype=np.bool_), dead))
         if len(dead):
-            self._let_go(dead)
+            self._drop_windows(dead)
         return Batch.concat([out, passed])
 
     # Row by row
 
-    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         numbers = self.numbers
-        entries: list[tuple[range, int, int, Given]] = []
+        entries: list[tuple[range, int, int, RowArguments]] = []
         n_windows = 0
         first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
-        watermark = cti if cti > self.watermark else self.watermark
-        for (_, _, le, re_old, re_new), group, each in zip(batch.changes, batch.groups or NO_GROUP, given, strict=False):
+        high_water = cti if cti > self.high_water else self.high_water
+        for (_, _, le, re_old, re_new), group, each in zip(batch.changes, batch.groups or NO_GROUP, arguments, strict=False):
             windows = numbers.entered(le, re_old, re_new)
             if windows is None or (windows and windows.start < first) or (n_windows := n_windows + len(windows)) > MOST:
                 return None
-            if le > watermark:
-                watermark = le
+            if le > high_water:
+                high_water = le
             entries.append((windows, 1 if re_new > re_old else -1, group, each))
-        last, shown = self._reached(watermark)
-        # Where windows wait for their ends, columns look for those that the watermark has passed.
-        if (shown != self._shown and self.gate.by_end) or not self.ring.opens_nothing(last):
+        last, shown = self._reached(high_water)
+        # By end, the windows that the high water has passed are found in columns.
+        if (shown != self._shown and self.emit_policy.by_end) or not self.pending_deltas.opens_nothing(last):
             return None
-        self.watermark, self._shown = watermark, shown
+        self.high_water, self._shown = high_water, shown
         touched: Touches = {}
         for entry in entries:
             self._enter_one(*entry, last, touched)
-        return self._due_of(touched)
+        return self._actions_of(touched)
 
-    def _enter_one(self, windows: range, sign: int, group: int, given: Given, last: int, touched: Touches) -> None:
-        """Let a row enter windows (`sign` is 1) or leave them (-1): their cells, or the ring if these come after the last one."""
-        cells, lanes = self.cells, self.cells.lanes
-        lanes.count_reals(given.reals)
+    def _enter_one(self, windows: range, sign: int, group: int, arguments: RowArguments, last: int, touched: Touches) -> None:
+        """Add a row to windows (`sign` is 1) or subtract it (-1):
+
+        in their cells, or in the pending deltas after the last open one.
+        """
+        cells, totals = self.cells, self.cells.totals
+        totals.count_reals(arguments.reals)
         if windows.stop > last + 1:
-            self.ring.add_one(range(max(windows.start, last + 1), windows.stop), group, given.parts, sign, given.reals)
+            self.pending_deltas.add_one(
+                range(max(windows.start, last + 1), windows.stop), group, arguments.parts, sign, arguments.reals
+            )
             windows = range(windows.start, min(windows.stop, last + 1))
         if windows and windows[-1] > self._latest:
             self._latest = windows[-1]
             self._period(self._latest)
         for number in windows:
             slot = cells.find_one(number, group)
-            touched[slot] = number, group, lanes.add_row(given.parts, slot, sign)
+            touched[slot] = number, group, totals.add_row(arguments.parts, slot, sign)
 
-    def _due_of(self, touched: Touches) -> Due:
-        """Return what is to be done about the cells that have changed."""
+    def _actions_of(self, touched: Touches) -> WindowActions:
+        """Return what to do about the cells that have changed."""
         offset, hop, size = self.windows.offset, self.windows.hop, self.windows.size
-        due = Due([], [], [], [], [])
+        due = WindowActions([], [], [], [], [])
         for slot, (number, group, rows) in touched.items():
             start = offset + number * hop
             window = slot, start, start + size, group
             if not rows:
                 due.gone.append(slot)
-                if self.results.is_out.item(slot):
-                    due.back.append(window)
+                if self.results.is_emitted.item(slot):
+                    due.retracted.append(window)
             elif number <= self._shown:
                 due.computed.append(window)
         return due
 
     def _values(self, slot: int) -> Values:
-        lanes, rows = self.cells.lanes, self.cells.lanes.at(ROWS, slot)
-        return tuple([each.result(lanes, slot, rows) for each in self.accumulators])
+        totals, rows = self.cells.totals, self.cells.totals.at(ROWS, slot)
+        return tuple([each.result(totals, slot, rows) for each in self.accumulators])
 
     # Columns
 
-    def _reached(self, watermark: int) -> tuple[int, int]:
-        """Return the number of the last window that has cells, later ones are in the ring, and of the last that may show."""
-        begun = self.numbers.last_begun(watermark)
-        if not self.gate.by_end:
+    def _reached(self, high_water: int) -> tuple[int, int]:
+        """Return the number of the last window that has cells (later ones are pending), and of the last that may show."""
+        begun = self.numbers.last_begun(high_water)
+        if not self.emit_policy.by_end:
             return begun, begun
-        shown = self.numbers.last_open(watermark)
+        shown = self.numbers.last_open(high_water)
         return begun if self._keeps_begun else shown, shown
 
     def _shown_of(self, touched: Rows, cti: int) -> Rows:
-        """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""
-        if self.numbers.gate.final:
+        """Return the cells whose results are needed:
+
+        those that have changed and may show, or with `final` those that the CTI closes.
+        """
+        if self.numbers.emit_policy.final:
             self._drop_empty(touched)
             return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
-        before, self._shown = self._shown, self.numbers.last_open(self.watermark)
-        if not self.numbers.gate.by_end:
+        before, self._shown = self._shown, self.numbers.last_open(self.high_water)
+        if not self.numbers.emit_policy.by_end:
             return touched
         may_show = self.cells.number[touched] <= self._shown
         if not every(may_show):
@@ -183,26 +192,26 @@ class ColumnarWindowOperator(WindowDriver):
         return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
 
     def _as_they_go(self, cells: Rows) -> Rows:
-        """Return cells in the order in which their results go out where keys come first: so they are sorted once, not twice."""
+        """Return cells in output order if that begins with the key, so that they are sorted once."""
         keys = self.key_table
-        if keys is None or self.numbers.gate.final or len(cells) < _MANY:
+        if keys is None or self.numbers.emit_policy.final or len(cells) < _MANY:
             return cells
-        if self.cells.is_block and not keys.remembered:  # they are their own numbers
+        if self.cells.is_block and not keys.remembered:  # group numbers are the keys themselves
             return cells
         order = by_values(self.cells.number[cells], keys.leaves(self.cells.group[cells]))
         return cells if order is None else cells[order]
 
     def _drop_empty(self, cells: Rows) -> None:
-        """Let go cells without rows, whose results have never been out."""
-        self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
+        """Drop cells without rows whose results were never emitted."""
+        self.cells.drop(cells[self.cells.totals.counts(ROWS)[cells] == 0])
 
     def held_ends(self) -> list[int]:
-        slots = self.cells.slots() if self.numbers.gate.final else np.arange(0)
+        slots = self.cells.slots() if self.numbers.emit_policy.final else np.arange(0)
         ends: list[int] = (self.numbers.starts(self.cells.number[slots]) + self.windows.size).tolist()
         return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
-        """Return what is left of rows without the new windows that the CTI closes at once, and the results of these."""
+        """Compute new windows that the CTI closes at once, without cells; return the rest of the rows, and the results."""
         last = self.cells.last()
         first = MIN_TIME if last is None else last + 1
         stop = min(self.numbers.grid.first_ending_after(cti), self.numbers.stop)
@@ -210,10 +219,10 @@ class ColumnarWindowOperator(WindowDriver):
         if not through:
             return pending, EMPTY
         self._period(max(part.stop for part in through) - 1)
-        found = combine_windows(through, self.room)
+        found = combine_windows(through, self.budget)
         le, groups = self.numbers.starts(found.numbers), found.groups
         re = le + self.windows.size
-        payloads = self._payloads(le, re, groups, lambda: result_columns(self.accumulators, found.lanes))
+        payloads = self._payloads(le, re, groups, lambda: result_columns(self.accumulators, found.totals))
         out = self._batch(groups, le, le, re, payloads, np.zeros(len(le), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
         return [part for part in rest if part], out
@@ -233,21 +242,21 @@ class ColumnarWindowOperator(WindowDriver):
         return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
 
     def _arrived(self, batch: Batch, cti: int) -> list[Pending]:
-        """Return the rows that change, slice by slice, each of which raises the watermark."""
-        self.watermark = INFINITY if self.ending else max(self.watermark, cti)
+        """Yield the changed rows, slice by slice, and raise the high water with each."""
+        self.high_water = INFINITY if self.ending else max(self.high_water, cti)
         arrived = []
         for part in batch.slices():
-            self.watermark = max(self.watermark, part.watermark)
+            self.high_water = max(self.high_water, part.high_water)
             changed = part.changed()
             pending = self._pending(changed) if len(changed) else None
             if pending:
                 arrived.append(pending)
-                if pending.stop == ENDLESS and self.numbers.gate.until == INFINITY:
+                if pending.stop == ENDLESS and self.numbers.emit_policy.until == INFINITY:
                     self._note_unending(changed)
         return arrived
 
     def _note_unending(self, batch: Batch) -> None:
-        """Keep the ids of rows without end: at the end of time they must be named."""
+        """Keep the ids of rows without end: an error at the end of time must name one."""
         for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
             if batch.re_new[row] == INFINITY:
                 self._unending[batch.ids[row]] = int(batch.le[row])
@@ -255,40 +264,40 @@ class ColumnarWindowOperator(WindowDriver):
                 self._unending.pop(batch.ids[row], None)
 
     def _split(self, pending: Iterable[Pending], last: int) -> tuple[list[Pending], list[Pending]]:
-        """Return what rows add to windows up to the last that is open, and to those that are not."""
+        """Split rows into what they add to open windows, and to pending ones."""
         early, late = [], []
         for part in pending:
-            # What is taken out must go from the ring before the windows that open now take it over from there.
+            # Retractions must reach the pending deltas before the windows that open now take these over.
             limit = min(last + 1, INFINITY)
-            stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.ring.next)
+            stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.pending_deltas.next)
             late.append(part.clipped(stop, ENDLESS))
             early.append(part.clipped(MIN_TIME, stop) if late[-1] else part)
         return [part for part in early if part], [part for part in late if part]
 
     def _open(self, opened: Opened) -> Rows:
-        """Make the cells of windows that open, and return them."""
+        """Create the cells of windows that open, and return them."""
         self._period(int(opened.numbers[-1]))
         slots = self.cells.find(opened.numbers, opened.groups)
-        self.cells.lanes.merge(slots, opened.lanes)
+        self.cells.totals.merge(slots, opened.totals)
         return slots
 
     def _add(self, part: Pending) -> Rows:
-        """Change the open windows, and return their cells."""
+        """Add rows to the open windows, and return their cells."""
         last = part.stop - 1
         if last > self._latest:
             self._period(last)
             self._latest = last
         if part.is_single:
             slots = self.cells.find(part.lo, part.groups)
-            self.cells.lanes.add(slots, part.terms)
+            self.cells.totals.add(slots, part.terms)
             return slots
-        found = combine_windows([part], self.room)
+        found = combine_windows([part], self.budget)
         slots = self.cells.find(found.numbers, found.groups)
-        self.cells.lanes.merge(slots, found.lanes)
+        self.cells.totals.merge(slots, found.totals)
         return slots
 
     def _period(self, number: int) -> Lifetime:
-        """Return a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
+        """Return the period of a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
         window = self.numbers.grid.window(number)
         stamp(window, self.node.output)
         return window
@@ -298,19 +307,21 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _results(self, slots: Rows) -> Table:
         groups, le, re = self._windows(slots)
-        lanes = self.cells.lanes.take(slots)
-        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, lanes))
+        totals = self.cells.totals.take(slots)
+        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
     # Time
 
     def held_groups(self) -> Iterable[int | None]:
-        waiting = (table.group[table.slots()].tolist() for table in (self.ring.deltas, self.ring.running))
+        waiting = (table.group[table.slots()].tolist() for table in (self.pending_deltas.deltas, self.pending_deltas.running))
         return chain(self.cells.held_groups(), *waiting)
 
-    def could_make(self, coming: Coming) -> float:
-        opened = None if self.ring.is_empty else min(self.watermark, self.windows.start(self.ring.next))
-        groups, held = (coming.rows, len(self.ring.running) + len(self.ring.deltas)) if self.is_grouped else (1, 1)
-        return coming.beyond(opened, self.windows.size, self.windows.hop, groups, held)
+    def max_new_windows(self, arrivals: Arrivals) -> float:
+        opened = None if self.pending_deltas.is_empty else min(self.high_water, self.windows.start(self.pending_deltas.next))
+        groups, held = (
+            (arrivals.rows, len(self.pending_deltas.running) + len(self.pending_deltas.deltas)) if self.is_grouped else (1, 1)
+        )
+        return arrivals.beyond(opened, self.windows.size, self.windows.hop, groups, held)
 
     def forget(self, cti: int) -> None:
         if cti < self._closes:
@@ -332,27 +343,27 @@ class ColumnarWindowOperator(WindowDriver):
         return of_windows(self.node.output, inputs[0].cti)
 
     @property
-    def shows_at_ends(self) -> bool:
-        return self.numbers.gate.final and self.node.output is Output.ALIGN
+    def emits_at_window_end(self) -> bool:
+        return self.numbers.emit_policy.final and self.node.output is Output.ALIGN
 
     @property
     def grid(self) -> Hopping:
-        """Its windows."""
+        """The grid of the windows."""
         return self.windows
 
     def quiet_until(self, cti: int) -> int:
-        """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
+        """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
         le = self.windows.start(self.windows.first_ending_after(cti))
-        return le + self.windows.size if self.shows_at_ends and le <= cti <= INFINITY - self.windows.size else MIN_TIME
+        return le + self.windows.size if self.emits_at_window_end and le <= cti <= INFINITY - self.windows.size else MIN_TIME
 
     def state(self) -> dict[str, int]:
         n_open = len(self.cells)
-        if self.numbers.gate.by_end:
+        if self.numbers.emit_policy.by_end:
             n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
-        return {"windows": n_open, "events": len(self.ring)}
+        return {"windows": n_open, "events": len(self.pending_deltas)}
 
 
 def adds_up(node: WindowAggregate | WindowApply) -> bool:
-    """Say whether windows are told by what their rows add up to: then no row is kept for them."""
+    """Say whether the results follow from totals, so that no rows need to be kept."""
     are_sums = isinstance(node, WindowAggregate) and all(type(agg.function) in ACCUMULATORS for agg in node.aggregates)
     return are_sums and isinstance(node.windows, (Hopping, Snapshot))

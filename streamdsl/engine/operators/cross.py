@@ -1,4 +1,4 @@
-"""Cross joins: a word to who joins all with all, once it is no longer a few rows that all the others meet."""
+"""A warning about large cross joins: when each row meets many others, rather than a small table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from streamdsl.errors import CrossJoinWarning
 from streamdsl.plan.node import Join, Matching
 
 FEW: Final = 100_000
-"""So many pairs are no reason to warn."""
+"""Up to this many pairs there is no warning."""
 FEW_EACH: Final = 100
-"""Nor are so many pairs for each row that came: what all rows meet is then a small table, or lives briefly."""
+"""Nor is there one up to this many pairs for each row: a table that all rows meet is small, or its rows live briefly."""
 
 
 class CrossJoinGuard:
-    """Counts the pairs of a cross join, and warns once that they are very many, at the line of the query that joins."""
+    """Counts the pairs of a cross join, and warns once if there are very many, at the line of the query that joins."""
 
     def __init__(self, label: str, node: Join) -> None:
         self._label = label
@@ -25,7 +25,7 @@ class CrossJoinGuard:
         self._pairs = 0
 
     def met(self, rows: int, partners: int) -> None:
-        """Count rows that have come, and partners that they have met."""
+        """Count rows, and the partners that they have met."""
         if not self._watches:
             return
         self._rows += rows

@@ -1,4 +1,4 @@
-"""Distinct: each value for the time that some row has it, as maximal pieces."""
+"""Distinct: each value while some row has it, as maximal pieces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
-from streamdsl.engine.few import Change, Few
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
-from streamdsl.engine.sorted import Asked, Row, StoredRows
+from streamdsl.engine.row_batch import Change, RowBatch
+from streamdsl.engine.sorted import Probe, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.engine.sorted.pieces import redone
+from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Column, Rows
@@ -24,7 +24,7 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class DistinctOperator(KeyedOperator):
-    """The rows by value, and the pieces that are out; a change redoes only the stretch of its value that it touches."""
+    """The rows by value, and the emitted pieces. A change recomputes only the stretch of its value that it touches."""
 
     kind = "distinct (sorted runs)"
 
@@ -37,11 +37,11 @@ class DistinctOperator(KeyedOperator):
         if not len(batch):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
-        out = self._redone() if len(self.rows.changed) else EMPTY
-        self.settle()
+        out = self._recompute() if len(self.rows.changed) else EMPTY
+        self.end_step()
         return out
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
         if len(batch.changes) > 1 or not (self.rows.rows.takes(batch) and self.pieces.rows.takes(batch)):
             return None
         ((_, _, le, re_old, re),), (values,), groups = batch.changes, batch.values, batch.groups
@@ -50,7 +50,7 @@ class DistinctOperator(KeyedOperator):
         parts = values if isinstance(self.key, Make) else batch.payloads()
         number = self.key_numbers.number(parts, groups[0] if groups else None)
         (id,), group = batch.row_ids(), groups[0] if groups else None
-        met = self.pieces.met_by(number, le - 1, re + 1)
+        met = self.pieces.probe_one(number, le - 1, re + 1)
         if met is None:
             return None
         self.rows.add_one((id, le, re, values, number, group))
@@ -59,10 +59,10 @@ class DistinctOperator(KeyedOperator):
             return EMPTY
         changes, payloads = zip(*found, strict=True)
         ids = PieceIds(self.label, self.key_numbers)
-        return Few(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
+        return RowBatch(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
 
     def _joined(self, met: Sequence[tuple[int, Row]], come: Row) -> list[tuple[Change, Values]]:
-        """Let a piece that comes be one with those that it meets, and return what changes; a retraction is first."""
+        """Insert a row, and return the changes of pieces, a retraction first: it is merged with the pieces that it touches."""
         _, le, re, values, number, group = come
         for _, (_, start, end, _, _, _) in met:
             le, re = min(le, start), max(re, end)
@@ -80,19 +80,19 @@ class DistinctOperator(KeyedOperator):
             self.pieces.add_one((le, le, re, values, number, group))
         return found
 
-    def _redone(self) -> Batch:
-        """Put the pieces of the stretches that have changed into their places, and return what changes."""
+    def _recompute(self) -> Batch:
+        """Recompute the pieces of the stretches that have changed, and return their changes."""
         rows, slots = self.rows.rows, self.rows.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         stretches = Patches(rows.numbers.take(slots), np.minimum(was, re), np.maximum(was, re)).by_owner()
-        at, living = self.rows.living(Asked(*stretches))
+        at, living = self.rows.living(Probe(*stretches))
         covered = Periods(at, rows.le.take(living), rows.re.take(living)).inside(stretches)
-        _, moved, ends, come = redone(self.pieces, stretches.owners, stretches, covered)
+        _, moved, ends, come = piece_changes(self.pieces, stretches.owners, stretches, covered)
         like = slots[_some(rows.numbers.take(slots), stretches.owners)[come.at]]
         return self._changed(moved, ends, come, like)
 
     def _changed(self, moved: Rows, ends: Ticks, come: Periods, like: Rows) -> Batch:
-        """Let some pieces have other ends, and others come, whose values are those of some rows; return both."""
+        """Apply other ends and new pieces, whose values are those of some rows; return both."""
         rows, pieces = self.rows.rows, self.pieces.rows
         le = pieces.le.take(moved)
         old = self._batch(pieces, moved, le, pieces.re.take(moved), ends)

@@ -1,6 +1,6 @@
-"""The incremental driver of windows in slots: of their results what differs from those that are out goes on.
+"""The driver of window operators: it computes the results of changed windows, and emits where they differ from the emitted ones.
 
-It drives one state in two ways: a batch in columns, and single rows in Python's own values (`few`).
+The same state is updated in two ways: by batches in columns (`change`), and by single rows (`change_rows`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from streamdsl.engine.columnar.accumulators import ACCUMULATORS
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.few import Few, Result, few_results
+from streamdsl.engine.data_driven.row_arguments import NOTHING, ArgumentSlots, RowArguments, argument_exprs
+from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.swept.given import NOTHING, Arguments, Given, given_exprs
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
+from streamdsl.engine.row_batch import Result, RowBatch, results_batch
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.held import AnyColumn, with_parts
 from streamdsl.expr.nodes import Key, Make
@@ -36,48 +36,52 @@ from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
 from streamdsl.windows import Output
 
 NO_GROUP: Final = itertools.repeat(0)
-"""The groups of rows that are in none."""
+"""The group numbers of rows that are in no group."""
 
 Window: TypeAlias = tuple[int, int, int, int]
-"""A window by its slot: that, where it starts and ends, and its group."""
+"""A window: its slot, its start, its end, and the number of its group."""
 
 
-class Due(NamedTuple):
-    """What is to be done about the windows that single rows change."""
+class WindowActions(NamedTuple):
+    """What to do about the windows that single rows have changed."""
 
     computed: list[Window]
-    """They have other members, and show their results."""
+    """Windows that may show and whose members have changed: their results are computed."""
     moved: list[Window]
-    """Their results are out, and may end elsewhere."""
-    back: list[Window]
-    """Their results are out, and go."""
+    """Windows with an emitted result whose end may have changed, and nothing else."""
+    retracted: list[Window]
+    """Windows with an emitted result that must be retracted."""
     hidden: list[int]
-    """They may not show yet."""
+    """Windows that may not show yet."""
     gone: list[int]
-    """There are no rows in them any more."""
+    """Windows that have no rows left."""
 
 
 class WindowDriver(Operator):
-    """Windows in slots with their results."""
+    """Windows in slots, with the result that has been emitted for each.
+
+    A subclass keeps the windows, and says which of them a batch (`change`) or single rows (`_enter`) have changed. `_emit` and
+    `_differences` compare results with the emitted ones, number their versions, and record what is then emitted.
+    """
 
     kind = "window (columnar)"
-    takes_gate = True
+    takes_emit_policy = True
     results: VersionedResults
-    """The results that are out."""
+    """The emitted results, by slot."""
     takes_rows = True
-    """Whether rows may come one by one."""
-    is_told = True
-    """Whether the accumulators of windows are enough to compute their results."""
+    """Whether the row path may be used at all."""
+    accumulators_suffice = True
+    """Whether the results follow from the accumulators of a window, without its members."""
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         super().__init__(label)
         self.node = node
-        self.gate = gate
+        self.emit_policy = emit_policy
         self.aggregates = node.aggregates
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
-        self.watermark = MIN_TIME
-        self.arguments = Arguments(self.aggregates)
+        self.high_water = MIN_TIME
+        self.arguments = ArgumentSlots(self.aggregates)
         self._projection = node.projection
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
         self._is_at_end = node.output is Output.POINT_AT_END
@@ -88,29 +92,29 @@ class WindowDriver(Operator):
 
     @abstractmethod
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
-        """Return the groups of windows, their starts and their ends."""
+        """Return the groups, starts and ends of windows."""
 
     @abstractmethod
-    def _let_go(self, slots: Rows) -> None:
-        """Let windows go that have no rows left."""
+    def _drop_windows(self, slots: Rows) -> None:
+        """Drop windows that have no rows left."""
 
     # Columns
 
     @abstractmethod
     def _results(self, slots: Rows) -> Table:
-        """Return the payloads that windows have now."""
+        """Compute the results of windows, as payloads."""
 
     @abstractmethod
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Say which windows show their results, and remember those that wait for their ends."""
+        """Say which windows show their results, and remember those that show later."""
 
     def _emit(self, touched: Touched) -> Batch:
-        """Return the difference between the results of the touched windows and those that are out."""
+        """Emit the difference between the results of the touched windows and the emitted ones."""
         if not len(touched.slots) and not len(touched.gone):
             return EMPTY
         slots, results = touched.slots, self.results
-        gone = touched.gone[results.is_out[touched.gone]]
-        was_out = results.is_out[slots]
+        gone = touched.gone[results.is_emitted[touched.gone]]
+        was_out = results.is_emitted[slots]
         shown = self._are_shown(slots, was_out)
         if not was_out.any():
             new = slots if shown.all() else slots[shown]
@@ -122,16 +126,16 @@ class WindowDriver(Operator):
         is_new[computed[differs]] = True
         stays = slots[was_out & shown & ~is_new]
         ends = self._windows(stays)[2]
-        moved = stays[results.sent_ends(stays, ends) != ends]
+        moved = stays[results.emitted_ends(stays, ends) != ends]
         gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
         new, payloads = slots[computed[differs]], payloads.take(differs)
-        if self._is_at_end and len(moved):  # a point is not lengthened: it goes, and there is one elsewhere
+        if self._is_at_end and len(moved):  # a point cannot be moved: it is retracted, and another one inserted
             new, payloads = np.concatenate([new, moved]), Table.concat([payloads, results.payloads(moved)])
             gone, moved = np.concatenate([gone, moved]), moved[:0]
         return self._send(gone, moved, new, payloads)
 
     def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
-        """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
+        """Emit retractions, moved ends and new results, and record what is then emitted."""
         results = self.results
         if not len(gone) and not len(moved):
             return self._send_new(new, payloads)
@@ -139,7 +143,7 @@ class WindowDriver(Operator):
         groups, le, re = self._windows(slots)
         n_gone, n_old = len(gone), len(gone) + len(moved)
         old = slots[:n_old]
-        re_old = np.concatenate([results.sent_ends(old, re[:n_old]), le[n_old:]])
+        re_old = np.concatenate([results.emitted_ends(old, re[:n_old]), le[n_old:]])
         re_new = np.concatenate([le[:n_gone], re[n_gone:]])
         table = Table.concat([results.payloads(old), payloads])
         versions = np.concatenate([results.retracted(gone), results.versions(slots[n_gone:])])
@@ -156,7 +160,7 @@ class WindowDriver(Operator):
         return self._batch(groups, le, le, re, payloads, self.results.versions(new))
 
     def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], Mapping[str, AnyColumn]]) -> Table:
-        """Return the results of windows. Raises `UserCodeError` naming the window."""
+        """Return the results of windows, projected. Raises `UserCodeError` naming the window."""
         self.udm_calls += len(self.aggregates) * len(le)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
@@ -168,7 +172,7 @@ class WindowDriver(Operator):
             raise self.user_error(error, window=window) from error.cause
 
     def _terms(self, batch: Batch) -> Terms:
-        """Return what rows add to the sums of the windows that they enter."""
+        """Return what each row adds to the totals of the windows that it is in."""
         terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         reading = [accumulator for accumulator in self.accumulators if accumulator.number in self.arguments.places]
         inputs = inputs_of(batch) if reading else None
@@ -180,9 +184,9 @@ class WindowDriver(Operator):
         return terms
 
     def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
-        """Return how the results of windows change, whose starts, and ends before and now, these are."""
+        """Return a batch of result changes, given the starts of the windows and their ends before and after."""
         ids = VersionedIds(self._ids(le, groups), versions)
-        if self._is_at_end:  # one of the two ends is that of the window, the other one its start: a point comes or goes
+        if self._is_at_end:  # of the two ends one is the window's end, the other its start: an insertion or a retraction
             end = np.maximum(re_old, re_new)
             add_time(int(end.max(initial=MIN_TIME)), CHRONON)
             re_old, re_new = (end if re is le else np.where(re > le, end + CHRONON, end) for re in (re_old, re_new))
@@ -195,8 +199,8 @@ class WindowDriver(Operator):
     # Row by row
 
     @functools.cached_property
-    def _given(self) -> Program:
-        exprs = given_exprs(self.aggregates)
+    def _argument_program(self) -> Program:
+        exprs = argument_exprs(self.aggregates)
         return Program([Project(Make(Schema.tuple(len(exprs)), exprs))])
 
     @functools.cached_property
@@ -204,74 +208,77 @@ class WindowDriver(Operator):
         return Program([Project(self._projection, self.key_table)])
 
     @abstractmethod
-    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
-        """Take rows in, and raise the watermark; None, and nothing is done, where that is left to columns."""
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
+        """Add rows to the state, and raise the high water; None, with no effect, if the columnar path must run."""
 
     @abstractmethod
     def _values(self, slot: int) -> Values:
-        """Return the aggregates of a window. Raises `ArithmeticError` where columns have to tell."""
+        """Return the aggregates of a window from its accumulators.
+
+        Raises `ArithmeticError` if the columnar path must compute them.
+        """
 
     def _hide_one(self, slot: int) -> None:
         """Remember a window that may not show yet."""
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
         if self.ending or not self.takes_rows:
             return None
-        given = self._given_of(batch)
-        due = None if given is None else self._enter(batch, given, cti)
-        if due is None:
+        arguments = self._row_arguments(batch)
+        actions = None if arguments is None else self._enter(batch, arguments, cti)
+        if actions is None:
             return None
         if self._origin.keys is not self.key_table:
             self._origin = WindowIds(self.label, self.key_table)
-        out = self._differences(due) if self.is_told else None
+        out = self._differences(actions) if self.accumulators_suffice else None
         if out is None:
-            out = self._in_columns(due)
-        if due.gone:
-            self._let_go(np.array(due.gone))
+            out = self._in_columns(actions)
+        if actions.gone:
+            self._drop_windows(np.array(actions.gone))
         return out
 
-    def _given_of(self, batch: Few) -> Sequence[Given] | None:
-        """Return what aggregates are given of each row; None where columns have to say."""
+    def _row_arguments(self, batch: RowBatch) -> Sequence[RowArguments] | None:
+        """Evaluate the aggregates' arguments for each row; None if the columnar path must."""
         if not self.arguments.size:
             return [NOTHING] * len(batch.changes)
         try:
-            found = self._given.of(batch.schema)(batch.values, None)
+            found = self._argument_program.of(batch.schema)(batch.values, None)
         except Exception:
             return None
         if found is None:
             return None
-        given = []
+        arguments = []
         for values in found[0]:
-            each = self.arguments.given(values, self.accumulators)
+            each = self.arguments.of_row(values, self.accumulators)
             if each is None:
                 return None
-            given.append(each)
-        return given
+            arguments.append(each)
+        return arguments
 
-    def _differences(self, due: Due) -> Batch | None:
-        """Return what differs from the results that are out; None, and nothing is done, where columns have to tell."""
-        computed, projected = due.computed, self._projected.of(self._computed_schema)
+    def _differences(self, actions: WindowActions) -> Batch | None:
+        """Emit the difference to the emitted results, row by row; None, with no effect, if the columnar path must run."""
+        computed, projected = actions.computed, self._projected.of(self._computed_schema)
         try:
             passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
         except Exception:
             return None
-        sends = computed or due.moved or due.back
+        sends = computed or actions.moved or actions.retracted
         if passed is None or (sends and not self.results.takes(self._projected.schema)):
             return None
         self.udm_calls += len(self.aggregates) * len(computed)
         changes: list[Result] = []
-        for slot in due.hidden:
+        for slot in actions.hidden:
             self._hide_one(slot)
-        for window in due.back:
-            self._take_back(window, changes)
-        for window in due.moved:
+        for window in actions.retracted:
+            self._retract_result(window, changes)
+        for window in actions.moved:
             self._move(window, changes)
         for window, now in zip(computed, passed[0], strict=True):
-            self._exchange(window, now, changes)
-        return few_results(changes, self._projected.schema, self.is_grouped, self._origin)
+            self._replace_result(window, now, changes)
+        return results_batch(changes, self._projected.schema, self.is_grouped, self._origin)
 
-    def _exchange(self, window: Window, now: Values, changes: list[Result]) -> None:
-        """Put a result in the place of the one that is out, and note what changes."""
+    def _replace_result(self, window: Window, now: Values, changes: list[Result]) -> None:
+        """Replace the emitted result of a window by the one that it has now, and append the changes."""
         slot, _, re, _ = window
         results = self.results
         was = results.swap(slot, now)
@@ -281,26 +288,29 @@ class WindowDriver(Operator):
         self._replace(window, was, now, results.swap_end(slot, re), changes)
 
     def _replace(self, window: Window, was: Values | None, now: Values, re_old: int, changes: list[Result]) -> None:
-        """Note that a result comes, in the place of one that ended at `re_old` if there was one."""
+        """Append the changes that replace a result, if there is one, by another.
+
+        Its window ended at `re_old` when it was emitted.
+        """
         slot, start, re, group = window
         id, results = self._id_of(start, group), self.results
         if was is None:
             version = results.version(slot)
         else:
             version = results.retract(slot)
-            changes.append(((id, version, *self._taken_back(start, re_old)), was, group))
+            changes.append(((id, version, *self._retracted_lifetime(start, re_old)), was, group))
             version += 1
         le = start
         if self._is_at_end:
             le, re = re, add_time(re, CHRONON)
         changes.append(((id, version, le, le, re), now, group))
 
-    def _taken_back(self, le: int, re: int) -> tuple[int, int, int]:
-        """Return LE, and RE before and now, of a result that is retracted, of a window that ended at `re` when it was sent."""
+    def _retracted_lifetime(self, le: int, re: int) -> tuple[int, int, int]:
+        """Return `(le, re_old, re_new)` of the retraction of a result whose window ended at `re` when it was emitted."""
         return (re, re + CHRONON, re) if self._is_at_end else (le, re, le)
 
     def _move(self, window: Window, changes: list[Result]) -> None:
-        """Let the result of a window end where that does."""
+        """Move the end of an emitted result to the end that its window has now."""
         slot, start, re, group = window
         results = self.results
         re_old = results.swap_end(slot, re)
@@ -312,25 +322,25 @@ class WindowDriver(Operator):
         else:
             changes.append(((self._id_of(start, group), results.version(slot), start, re_old, re), values, group))
 
-    def _take_back(self, window: Window, changes: list[Result]) -> None:
-        """Retract the result of a window."""
+    def _retract_result(self, window: Window, changes: list[Result]) -> None:
+        """Retract the emitted result of a window."""
         slot, start, re, group = window
         values = self.results.values(slot)
         assert values is not None, "it is out"
-        times = self._taken_back(start, self.results.swap_end(slot, re))
+        times = self._retracted_lifetime(start, self.results.swap_end(slot, re))
         changes.append(((self._id_of(start, group), self.results.retract(slot), *times), values, group))
         self.results.clear(np.array([slot]))
 
     def _id_of(self, start: int, group: int) -> tuple[object, ...]:
         return (start,) if self.key_table is None else (start, *self.key_table.leaves_of(group))
 
-    def _in_columns(self, due: Due) -> Batch:
-        """Return what `_differences` does, where columns have to tell the results."""
-        summed = {slot: True for slot, _, _, _ in due.computed}
-        summed |= {slot: False for slot, _, _, _ in due.moved}
-        summed |= dict.fromkeys([*due.hidden, *[slot for slot, _, _, _ in due.back]], True)
-        for slot in due.gone:
+    def _in_columns(self, actions: WindowActions) -> Batch:
+        """Do what `_differences` does on the columnar path: the rows are in the state already."""
+        summed = {slot: True for slot, _, _, _ in actions.computed}
+        summed |= {slot: False for slot, _, _, _ in actions.moved}
+        summed |= dict.fromkeys([*actions.hidden, *[slot for slot, _, _, _ in actions.retracted]], True)
+        for slot in actions.gone:
             summed.pop(slot, None)
         slots = np.fromiter(summed, dtype=np.intp, count=len(summed))
         are_summed = np.fromiter(summed.values(), dtype=np.bool_, count=len(summed))
-        return self._emit(Touched(slots, are_summed, np.array(due.gone, dtype=np.intp)))
+        return self._emit(Touched(slots, are_summed, np.array(actions.gone, dtype=np.intp)))

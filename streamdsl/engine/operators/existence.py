@@ -1,4 +1,4 @@
-"""Anti-join and semi-join: each left row for the time that no, or some, matching right row lives, as maximal pieces."""
+"""Anti-join and semi-join: each left row while no, or some, matching right row lives, as maximal pieces."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.matching import MatchingOperator
-from streamdsl.engine.sorted import Asked, Layout, SortedSide
+from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.engine.sorted.pieces import redone
+from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import AntiJoin, SemiJoin
 
 _NEW: Final = -1
-"""What a left row notes before it has a serial number."""
+"""The serial number of a left row before it gets one."""
 _NO_FIELDS: Final = Schema.tuple(0)
 
 
 class ExistenceOperator(MatchingOperator):
-    """A left row notes its serial number, by which its pieces that are out are found; a change redoes the stretch it touches."""
+    """Each left row has a serial number, by which its emitted pieces are found.
+
+    A change recomputes only the stretch that it touches.
+    """
 
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
         self.left.rows.keep_notes(_NEW)
-        self.out = SortedSide(Layout())
+        self.out = SortedSide(SortKeyEncoding())
         self._serial = 0
 
     @staticmethod
@@ -46,12 +49,12 @@ class ExistenceOperator(MatchingOperator):
             self._serial += len(new)
         patches = self._patches()
         out = self._batch(patches) if len(patches.owners) else EMPTY
-        self.settle()
-        self.out.settle()
+        self.end_step()
+        self.out.end_step()
         return out
 
     def _patches(self) -> Patches:
-        """Return the stretches of left rows' lifetimes, before or now, in which something has changed."""
+        """Return the stretches of left rows in which something has changed."""
         rows, slots = self.left.rows, self.left.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         changed = Patches(slots, np.minimum(was, re), np.maximum(was, re))
@@ -59,29 +62,29 @@ class ExistenceOperator(MatchingOperator):
             return changed.by_owner()
         rights, slots = self.right.rows, self.right.changed
         was, re = rights.was.take(slots), rights.re.take(slots)
-        asked = Asked(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
-        at, met = self.left.living(asked)
-        beside = Patches(met, np.maximum(asked.lo[at], rows.le.take(met)), np.minimum(asked.hi[at], rows.re.take(met)))
+        probe = Probe(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
+        at, met = self.left.living(probe)
+        beside = Patches(met, np.maximum(probe.lo[at], rows.le.take(met)), np.minimum(probe.hi[at], rows.re.take(met)))
         return changed.and_also(beside).by_owner()
 
     def _covered(self, stretches: Patches) -> Periods:
         """Return the periods of each stretch in which matching right rows live."""
-        asked = Asked(self.left.rows.numbers.take(stretches.owners), stretches.lo, stretches.hi)
-        at, rights = self.right.living(asked)
+        probe = Probe(self.left.rows.numbers.take(stretches.owners), stretches.lo, stretches.hi)
+        at, rights = self.right.living(probe)
         kept = self.matching(stretches.owners[at], rights)
         at, rights = at[kept], rights[kept]
         rows = self.right.rows
-        le, re = np.maximum(rows.le.take(rights), asked.lo[at]), np.minimum(rows.re.take(rights), asked.hi[at])
+        le, re = np.maximum(rows.le.take(rights), probe.lo[at]), np.minimum(rows.re.take(rights), probe.hi[at])
         return Periods(at, le, re).merged()
 
     def _batch(self, patches: Patches) -> Batch:
-        """Put the pieces of the patches into their places, and return what changes, retractions before insertions."""
+        """Recompute the pieces of some stretches, and return their changes, retractions before insertions."""
         rows, pieces = self.left.rows, self.out.rows
         stretches = Patches(patches.owners, patches.lo, np.minimum(patches.hi, rows.re.take(patches.owners)))
         there = flatnonzero(stretches.lo < stretches.hi)
         now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
         serials = rows.notes.take(patches.owners)
-        at, moved, ends, come = redone(self.out, serials, patches, Periods(there[now.at], now.le, now.re))
+        at, moved, ends, come = piece_changes(self.out, serials, patches, Periods(there[now.at], now.le, now.re))
         le, was = pieces.le.take(moved), pieces.re.take(moved)
         self.out.end(moved, ends)
         if len(come.at):
@@ -100,7 +103,7 @@ class ExistenceOperator(MatchingOperator):
 
 
 class AntiJoinOperator(ExistenceOperator):
-    """What is left of a row without its matches."""
+    """Emits what is left of a row without its matches."""
 
     kind = "anti_join (sorted runs)"
 
@@ -110,7 +113,7 @@ class AntiJoinOperator(ExistenceOperator):
 
 
 class SemiJoinOperator(ExistenceOperator):
-    """What of a row its matches cover."""
+    """Emits what of a row its matches cover."""
 
     kind = "semi_join (sorted runs)"
 

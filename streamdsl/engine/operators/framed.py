@@ -1,6 +1,6 @@
-"""The composed window operator: a frame says which windows a change touches, aggregates are computed of their members.
+"""The composed window operator: a frame finds the windows that a change touches, and aggregates are computed from their members.
 
-What differs from the results that are out goes on.
+Only differences from the emitted results are emitted (docs/decisions/14-frames-and-aggregates.md).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
-from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.row_table import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
+from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
@@ -30,13 +33,10 @@ from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
-from streamdsl.engine.operator import Gate, inputs_of
+from streamdsl.engine.operator import EmitPolicy, inputs_of
 from streamdsl.engine.operators.framed_rows import RowFramedOperator
-from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.sorting import order_by, stable_order
-from streamdsl.engine.swept.agenda import Agenda
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
@@ -46,13 +46,13 @@ from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Output, Sequenced
 
 _MANY_MORE: Final = 16
-"""So many members of long windows for each row that comes are too many to be looked at again."""
+"""If long windows have more members than this for each changed row, they keep accumulators instead of being computed again."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 @dataclass
 class Computing:
-    """Windows that are computed."""
+    """Some windows, in order, with all that aggregates need to compute their results."""
 
     rows: RowTable
     operator: FramedWindowOperator
@@ -64,7 +64,7 @@ class Computing:
         return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
     def members(self, order: Order) -> Members:
-        """Return the members of the windows, in an order that a module wants."""
+        """Return the members of the windows, in the order that a module needs."""
         if order not in self.known:
             self.known[order] = self._any if order is Order.ANY else ordered(self._any, self.rows, order)
         return self.known[order]
@@ -74,21 +74,21 @@ class Computing:
         return self.operator.frame.members(self.slots, self.operator.rows)
 
     def error(self, window: int, error: Exception) -> Exception:
-        """Return what a user sees of an exception in one of them."""
+        """Return the error that a user sees for an exception in one of the windows."""
         return UserCodeError(error, operator=self.operator.label, window=self.period(window))
 
     def period(self, window: int) -> Lifetime:
-        """Return one of the windows."""
+        """Return the period of one of the windows."""
         table, slot = self.operator.table, self.slots[window]
         return Lifetime(int(table.le[slot]), int(table.re[slot]))
 
     def periods(self) -> tuple[Ticks, Ticks]:
-        """Return where each begins and ends."""
+        """Return the starts and the ends of the windows."""
         return self.operator.table.le[self.slots], self.operator.table.re[self.slots]
 
 
 def ordered(members: Members, rows: RowTable, order: Order) -> Members:
-    """Return members in order of their LEs, and then as `order` says."""
+    """Return members in order of LE, ties as `order` says."""
     places = members.places
     if not len(places):
         return members
@@ -104,7 +104,7 @@ def ordered(members: Members, rows: RowTable, order: Order) -> Members:
 
 
 class Composed:
-    """A frame over the rows that it needs."""
+    """A frame with the rows that it needs, as `DataDrivenWindows`."""
 
     def __init__(self, frame: Frame, rows: Arrangement) -> None:
         self.frame = frame
@@ -112,7 +112,7 @@ class Composed:
 
     @property
     def boundaries(self) -> WindowTable:
-        """The windows, in slots."""
+        """The columns of the windows, by slot."""
         return self.frame.table
 
     @property
@@ -121,47 +121,52 @@ class Composed:
         return self.frame.table.codes
 
     def drop(self, gone: Rows) -> None:
-        """Let windows go."""
+        """Drop windows; their slots are used again."""
         if len(gone):
             self.frame.table.drop(gone)
 
     def forget(self, cti: int) -> None:
-        """Drop what no change from a CTI on can need."""
+        """Drop the rows and windows that no change from a CTI on can need."""
         self.frame.forget(cti, self.rows)
 
 
 class FramedWindowOperator(RowFramedOperator):
-    """Any aggregates over windows whose ends depend on the rows."""
+    """Any aggregates over the windows of a frame.
+
+    A batch updates the arrangement, then the frame, which returns the touched windows. The timer queue adds those that are due at
+    the new high water. Of these windows results are computed: sums from accumulator columns, the states of modules from what has
+    entered and left, all else from the members.
+    """
 
     kind = "window (framed)"
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
-        # The results of time-bound ones may be final long before their window is closed.
-        # All before a CTI is settled of a sequence, whose last window goes on: it holds no CTI back unless it has a result.
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
+        # If modules see ends, each partition is closed up to a time of its own, so that no window waits for other partitions.
+        # The results of time-bound modules may be final long before their window is closed.
+        # The last window of a sequence goes on: it holds back the output CTI only if it has a result.
         waits = not node.sees_ends and node.output is not Output.TIME_BOUND and not isinstance(node.windows, Sequenced)
-        super().__init__(label, node, replace(gate, final=gate.final and waits))
+        super().__init__(label, node, replace(emit_policy, final=emit_policy.final and waits))
         self.members = [
             member_aggregate(number, self.aggregates[number], *place, node.clip, node.output)
             for number, place in self.arguments.places.items()
             if type(self.aggregates[number].function) not in ACCUMULATORS
         ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
-        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
-        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.gate, self.room)
+        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
+        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.emit_policy, self.budget)
         self._has_payloads = bool(self._orders) or node.windows.by_position
         self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
-        self.swept: Composed = Composed(frame, self.rows)
+        self.window_store: Composed = Composed(frame, self.rows)
         self.frame = frame
-        self.timers = Agenda()
+        self.timers = TimerQueue()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
-        self._keeps = False
+        self._has_accumulators = False
         self._computed = _NONE
         self.results = frame.table.results
-        self.is_told = all(each.tells_rows for each in self.members)
-        self.keeps_all = self.is_kept_ahead = False
+        self.accumulators_suffice = all(each.tells_rows for each in self.members)
+        self.accumulates_all = self.has_unemitted_accumulators = False
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
     @property
@@ -170,15 +175,15 @@ class FramedWindowOperator(RowFramedOperator):
         return self.frame.table
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].watermark, ctis[0])
+        self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].high_water, ctis[0])
         return super().change(batches, ctis)
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
-        self.room.open(len(batch) + self.frame.n_waiting(self.rows))
+        self.budget.open(len(batch) + self.frame.n_waiting(self.rows))
         self.frame.is_grouped, self.frame.split, self.frame.due = self.is_grouped, NO_SPLIT, self._due()
         if len(batch) or self.frame.opens():
-            self._forget_kept_ahead()
+            self._forget_unemitted()
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
@@ -186,29 +191,29 @@ class FramedWindowOperator(RowFramedOperator):
         touched = self._with_due(touched)
         self.changes.begin(changed, moves)
         out = self._emit(touched)
-        if self._keeps:
+        if self._has_accumulators:
             self._drop_states(touched)
-        self.swept.drop(touched.gone)
+        self.window_store.drop(touched.gone)
         self.frame.end_step()
         return out
 
     def _drop_states(self, touched: Touched) -> None:
-        """Let the states of windows go that have changed without a result, or whose result is not out any more."""
+        """Drop the states of windows that have changed without being computed, or have no emitted result."""
         is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
         is_stale[touched.slots[touched.summed]] = True
         is_stale[self._computed] = False
-        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]
+        is_stale[touched.slots] |= ~self.table.results.is_emitted[touched.slots]
         self.table.forget_states(flatnonzero(is_stale))
         self._computed = _NONE
 
     def _due(self) -> Rows:
-        """Return the windows that the watermark has reached."""
-        table, (times, slots) = self.table, self.timers.pop_until(self.watermark)
+        """Return the windows whose timers are due at the high water."""
+        table, (times, slots) = self.table, self.timers.pop_until(self.high_water)
         slots = np.unique(slots[self._times(slots) == times])
-        return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_out[slots])]
+        return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_emitted[slots])]
 
     def _with_due(self, touched: Touched) -> Touched:
-        """Return also the windows that the watermark has reached and that have not changed."""
+        """Add the due windows that have not changed to the touched ones."""
         due = self.frame.due
         if not len(due):
             return touched
@@ -220,30 +225,30 @@ class FramedWindowOperator(RowFramedOperator):
         return Touched(np.concatenate([touched.slots, due]), summed, touched.gone)
 
     def _times(self, slots: Rows) -> Ticks:
-        """Return the watermark at which windows may show."""
-        return (self.table.re if self.gate.by_end else self.table.le)[slots]
+        """Return the high water from which on windows may show."""
+        return (self.table.re if self.emit_policy.by_end else self.table.le)[slots]
 
     def _closed(self, cti: int) -> int:
         return INFINITY if cti == INFINITY else self.frame.closed(cti, self.rows)
 
     def _hide(self, slots: Rows) -> None:
         times = self._times(slots)
-        waits = times > self.watermark
+        waits = times > self.high_water
         self.timers.add(times[waits], slots[waits])
 
     def _hidden(self) -> Rows:
-        """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
-        if not self.gate.by_end:
+        """Return the windows that wait for their ends. A window that is closed and hidden ends after the end of a bounded run."""
+        if not self.emit_policy.by_end:
             return _NONE
         table, slots = self.table, self.table.all()
-        waits = (table.rows[slots] > 0) & ~table.results.is_out[slots] & (table.re[slots] >= self.input_ctis[0])
+        waits = (table.rows[slots] > 0) & ~table.results.is_emitted[slots] & (table.re[slots] >= self.input_ctis[0])
         return slots[waits]
 
     def held_back(self) -> int:
         return INFINITY if self._is_at_end else int(self.table.le[self._hidden()].min(initial=INFINITY))
 
     def held_ends(self) -> list[int]:
-        ends: list[int] = self.table.re[self._hidden()].tolist() if self.gate.final else []
+        ends: list[int] = self.table.re[self._hidden()].tolist() if self.emit_policy.final else []
         return ends
 
     def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
@@ -271,17 +276,17 @@ class FramedWindowOperator(RowFramedOperator):
         return self._in_order(slots[order]).take(back)
 
     def _in_order(self, slots: Rows) -> Table:
-        """Return the payloads of windows that stand in order of partition and start."""
+        """Compute the results of windows that are in order of partition and start."""
         table, self._computed = self.table, slots
-        groups = self.swept.codes.groups(table.code[slots])
+        groups = self.window_store.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
     def _computing(self, slots: Rows) -> Computing:
-        """Return windows, which are in order, as what aggregates are asked for."""
+        """Return windows, which are in order, in the form that aggregates read."""
         return Computing(self.rows.rows, self, slots)
 
     def _columns(self, found: Computing) -> dict[str, AnyColumn]:
-        """Return the aggregates of windows."""
+        """Compute the aggregates of windows, a column for each."""
         if not len(found.slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.aggregates))}
         columns = {f"a{each.number}": self._column(each, found) for each in self.members}
@@ -290,52 +295,54 @@ class FramedWindowOperator(RowFramedOperator):
     def _column(self, module: MemberAggregate, found: Computing) -> AnyColumn:
         if not isinstance(module, StateAggregate):
             return module.results(found)
-        few, many = self._by_size(found.slots, module.least_rows)
-        if not len(few):
+        short, long = self._by_size(found.slots, module.least_rows)
+        if not len(short):
             return module.shown(found, self.states.of(module, found, found.slots))
-        self.states.forget(module, found.slots[few])
-        if not len(many):
+        self.states.forget(module, found.slots[short])
+        if not len(long):
             return module.results(found)
         results = object_column([None] * len(found.slots))
-        asked = found.at(many)
-        results[many] = object_column(module.shown(asked, self.states.of(module, asked, asked.slots)).tolist())
-        results[few] = object_column(module.results(found.at(few)).tolist())
+        requested = found.at(long)
+        results[long] = object_column(module.shown(requested, self.states.of(module, requested, requested.slots)).tolist())
+        results[short] = object_column(module.results(found.at(short)).tolist())
         return column_of(results.tolist())
 
     def _by_size(self, slots: Rows, least_rows: int) -> tuple[Rows, Rows]:
-        """Return which of some windows are computed anew, and which are long: of these something is kept.
+        """Return which windows are computed from their members, and which keep accumulators.
 
-        Where the members of long windows are not many more than what comes, all are computed anew.
+        Long windows keep accumulators, unless their members are not many more than the changed rows.
         """
         if not self.frame.by_period:
             return np.arange(len(slots)), _NONE
         rows = self.table.rows[slots]
-        are_long = (rows >= least_rows) | self.keeps_all
-        if least_rows and not self.keeps_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
+        are_long = (rows >= least_rows) | self.accumulates_all
+        if least_rows and not self.accumulates_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
             are_long[:] = False
-        many = flatnonzero(are_long)
-        self._keeps |= len(many) > 0
-        return flatnonzero(~are_long), many
+        long = flatnonzero(are_long)
+        self._has_accumulators |= len(long) > 0
+        return flatnonzero(~are_long), long
 
-    def _sums(self, found: Computing) -> Lanes:
-        """Return what the members of windows add up to."""
-        lanes = Lanes(len(found.slots))
+    def _sums(self, found: Computing) -> AccumulatorColumns:
+        """Return the totals of windows."""
+        totals = AccumulatorColumns(len(found.slots))
         if not any(accumulator.number in self.arguments.places for accumulator in self.accumulators):
-            rows = self.table.rows[found.slots]  # which the frame has counted
-            lanes.add_sums(ROWS, rows, int(rows.sum()))
-            return lanes
-        few, many = self._by_size(found.slots, LONG)
-        if len(many):
-            asked = found.at(many)
-            lanes.merge(many, self.sums.of(asked, asked.slots, self._terms_at))
-        if len(few):
-            self.table.has_lanes[found.slots[few]] = False
-            members = found.at(few).members(Order.ANY)
-            lanes.merge(few, Lanes.of_spans(members.first, members.last, len(few), self._terms_at(members.places)))
-        return lanes
+            rows = self.table.rows[found.slots]  # the frame has counted them
+            totals.add_sums(ROWS, rows, int(rows.sum()))
+            return totals
+        short, long = self._by_size(found.slots, LONG)
+        if len(long):
+            requested = found.at(long)
+            totals.merge(long, self.sums.of(requested, requested.slots, self._terms_at))
+        if len(short):
+            self.table.has_totals[found.slots[short]] = False
+            members = found.at(short).members(Order.ANY)
+            totals.merge(
+                short, AccumulatorColumns.of_spans(members.first, members.last, len(short), self._terms_at(members.places))
+            )
+        return totals
 
     def _terms_at(self, places: Rows) -> Terms:
-        """Return what rows add to the sums of windows."""
+        """Return what the rows at some places add to the totals of windows."""
         terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
             values = self.arguments.places.get(accumulator.number)
@@ -346,22 +353,22 @@ class FramedWindowOperator(RowFramedOperator):
         return terms
 
     def held_groups(self) -> Iterator[int]:
-        return iter(self.swept.codes)
+        return iter(self.window_store.codes)
 
     def output_cti(self, ctis: list[int]) -> int:
         settled = self.frame.output_cti(ctis[0], self.rows)
-        # In a bounded run a window that may grow beyond the bound is then not there.
-        return settled if self.gate.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
+        # In a bounded run an open window may still grow beyond the bound, and then has no result.
+        return settled if self.emit_policy.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_windows(self.node.output, self.frame.closed(inputs[0].cti, self.rows))
 
-    def could_make(self, coming: Coming) -> float:
-        return self.frame.could_make(coming, self.watermark, self.rows)
+    def max_new_windows(self, arrivals: Arrivals) -> float:
+        return self.frame.max_new_windows(arrivals, self.high_water, self.rows)
 
     def slowest_group(self, cti: int) -> int | None:
-        """Return the group that holds the output CTI back, None if none does."""
-        groups = self.swept.codes.groups(self.frame.slowest_code(cti, self.rows))
+        """Return the group that holds back the output CTI, None if none does."""
+        groups = self.window_store.codes.groups(self.frame.slowest_code(cti, self.rows))
         return int(groups[0]) if len(groups) else None
 
     def _sizes(self, cti: int) -> Ticks:

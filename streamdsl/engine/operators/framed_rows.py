@@ -1,75 +1,75 @@
-"""The row driver of the composed window operator: single rows update the accumulators of the windows that they enter."""
+"""The row path of the composed window operator: a row updates the accumulators of the windows that it enters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.modules import MemberAggregate, OtherValueError
-from streamdsl.engine.few import Few
+from streamdsl.engine.buffered.modules import MemberAggregate, NotPlainError
+from streamdsl.engine.data_driven.row_arguments import RowArguments
+from streamdsl.engine.data_driven.timeline import RowChange
+from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, Frame, RowStep
 from streamdsl.engine.frames.states import MemberChanges
-from streamdsl.engine.operators.driver import Due
-from streamdsl.engine.operators.swept import Entered, SweptOperator
-from streamdsl.engine.swept.agenda import Agenda
-from streamdsl.engine.swept.given import Given
-from streamdsl.engine.swept.timeline import RowChange
+from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
+from streamdsl.engine.operators.driver import WindowActions
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import flatnonzero
 
 
-class RowFramedOperator(SweptOperator):
-    """Windows of a frame, whose rows may come one by one.
+class RowFramedOperator(DataDrivenOperator):
+    """Windows of a frame, whose rows may be added one by one.
 
-    The rows are put in the arrangement, the frame says which windows they enter, and the accumulators of these are updated. A
-    window without accumulators, or with an aggregate that needs all members, is computed from its members, in columns.
+    A row is added to the arrangement, the frame finds the windows that it enters, and their accumulators are updated. A window
+    without accumulators, or with an aggregate that needs all members, is computed from its members, in columns.
     """
 
     frame: Frame
     rows: Arrangement
     changes: MemberChanges
-    timers: Agenda
+    timers: TimerQueue
     members: list[MemberAggregate]
     folds: RowFolds
-    _keeps: bool
-    """Whether states or sums of windows have ever been kept."""
-    keeps_all: bool
-    """Whether also of short windows something is kept."""
-    is_kept_ahead: bool
-    """Whether something may be kept of windows whose results are not out."""
+    _has_accumulators: bool
+    """Whether any window has ever kept a state or totals."""
+    accumulates_all: bool
+    """Whether short windows keep accumulators too."""
+    has_unemitted_accumulators: bool
+    """Whether windows without an emitted result may have accumulators."""
 
-    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         self.frame.clock = max([self.frame.clock, cti, *(le for _, _, le, _, _ in batch.changes)])
-        return super()._enter(batch, given, cti)
+        return super()._enter(batch, arguments, cti)
 
-    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+    def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
-        return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)
+        return len(come) == len(rows) and self.frame.takes(come, high_water, self.rows)
 
-    def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
-        self._keeps = self.is_kept_ahead = True
+    def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
+        self._has_accumulators = self.has_unemitted_accumulators = True
         self.frame.is_grouped = self.is_grouped
         touched: dict[int, bool] = {}
         gone: list[int] = []
         if self.rows.rows.payloads is not None:
             self.rows.rows.payloads.append(batch.table)
-        for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
+        for id, (code, le, _, re), each in zip(batch.row_ids(), rows, arguments, strict=True):
             place = self.rows.add_one(id, code, le, re, each.values)
             step = self.frame.take(code, le, re, place, self.rows)
             self._follow(step, touched, gone)
             self.folds.add(step.entered, each, le, re)
         table = self.frame.table
-        times = table.re if self.gate.by_end else table.le
-        for time, slot in self.timers.pop_each(self.watermark):
-            waits = times.item(slot) == time and not table.results.is_out.item(slot)
+        times = table.re if self.emit_policy.by_end else table.le
+        for time, slot in self.timers.pop_each(self.high_water):
+            waits = times.item(slot) == time and not table.results.is_emitted.item(slot)
             if waits and table.rows.item(slot) and slot not in gone:
                 touched[slot] = True
-        return Entered(touched, gone)
+        return TouchedWindows(touched, gone)
 
     def _follow(self, step: RowStep, touched: dict[int, bool], gone: list[int]) -> None:
-        """Let the accumulators of the windows that a row changes be those of the windows that there are now."""
+        """Create, copy, merge and drop accumulators as the windows that a row changes are created, split, merged and dropped."""
         folds = self.folds
         for slot in step.moved:
             touched.setdefault(slot, False)
@@ -85,32 +85,32 @@ class RowFramedOperator(SweptOperator):
         for slot in step.entered:
             touched[slot] = True
 
-    def put_in_order(self) -> None:
+    def flush_deferred(self) -> None:
         self.rows.rows.put_in_columns()
 
     def _values(self, slot: int) -> Values:
         try:
             return self.folds.values(slot)
-        except OtherValueError:
-            self.is_told = False
+        except NotPlainError:
+            self.accumulators_suffice = False
             raise
 
     def _hide_one(self, slot: int) -> None:
         table = self.frame.table
-        time = (table.re if self.gate.by_end else table.le).item(slot)
-        if time > self.watermark:
+        time = (table.re if self.emit_policy.by_end else table.le).item(slot)
+        if time > self.high_water:
             self.timers.add_one(time, slot)
 
-    def _in_columns(self, due: Due) -> Batch:
+    def _in_columns(self, actions: WindowActions) -> Batch:
         self.frame.split = NO_SPLIT
-        self.changes.begin_known()
-        self.keeps_all = True
-        out = super()._in_columns(due)
-        self.keeps_all = False
+        self.changes.begin_applied()
+        self.accumulates_all = True
+        out = super()._in_columns(actions)
+        self.accumulates_all = False
         return out
 
-    def _forget_kept_ahead(self) -> None:
-        """Drop the accumulators of windows whose results are not out: batches in columns do not track them."""
-        if self.is_kept_ahead:
-            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
-            self.is_kept_ahead = False
+    def _forget_unemitted(self) -> None:
+        """Drop the accumulators of windows without an emitted result: batches in columns do not keep them up to date."""
+        if self.has_unemitted_accumulators:
+            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_emitted))
+            self.has_unemitted_accumulators = False

@@ -1,4 +1,4 @@
-"""Group-apply: rows get the number of their group on the way in, and lose it on the way out."""
+"""Group-apply: rows get the number of their group as they enter, and lose it as they leave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.plan.node import GroupApply
 
 
 class GroupEnterOperator(RowOperator):
-    """Gives each row the number of its group; every operator of the body keeps its state by that."""
+    """Gives each row the number of its group, by which every operator of the body partitions its state."""
 
     kind = "group by key"
 
@@ -32,12 +32,12 @@ class GroupEnterOperator(RowOperator):
         return batch.with_table(batch.table, self.inside.numbers(self.key_parts(self.key, batch), batch.keys))
 
     @property
-    def way(self) -> Enter:
+    def row_step(self) -> Enter:
         return Enter(self.inside.exprs, self.inside)
 
 
 class GroupExitOperator(RowOperator):
-    """Puts key and result together; the rows are then in the group around this one, if there is one."""
+    """Combines key and result. The rows then belong to the surrounding group, if there is one."""
 
     kind = "group result"
 
@@ -62,5 +62,5 @@ class GroupExitOperator(RowOperator):
         return ids.parts[1] if isinstance(ids, WindowIds) and ids.keys is self.inside else None
 
     @property
-    def way(self) -> Leave:
+    def row_step(self) -> Leave:
         return Leave(self.projection, self.inside)

@@ -1,4 +1,4 @@
-"""Temporal join: every matching pair for the time that both live."""
+"""Temporal join: every matching pair, while both rows live."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import PAIRS, Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.matching import MOST, MatchingOperator
-from streamdsl.engine.sorted import Met
+from streamdsl.engine.row_batch import PAIRS, Change, RowBatch
+from streamdsl.engine.sorted import OverlapPairs
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.scalars import Keep, Program, Project, Values
@@ -27,13 +27,13 @@ PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 _NO_GROUPS: Final = repeat(None)
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
-"""The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
+"""The id of a pair, the values of both rows, its LE, its RE before and after, and its group."""
 Changed: TypeAlias = tuple[Any, Change, Values, int, int | None]
 """The id of a row, its change, its values, the number of its key, and its group."""
 
 
 class JoinOperator(MatchingOperator):
-    """A change of a row changes its pairs. Each pair is found once, though both rows may change: from the left row if it does."""
+    """A symmetric join: a changed row probes the other side. If both rows of a pair change, it is found from the left one."""
 
     kind = "join (sorted runs)"
 
@@ -51,21 +51,21 @@ class JoinOperator(MatchingOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)
         out = self._batch(list(self._pairs()))
-        self.settle()
+        self.end_step()
         return out
 
-    def few_of(self, place: int, batch: Few) -> Batch | None:
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
         mine = self.sides[place]
         if self._program.is_refused or not mine.rows.takes(batch):
             return None
-        numbers = self.numbers_of_few(place, batch)
+        numbers = self.key_numbers_of_rows(place, batch)
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
-        found = self._met_by(place, rows)
+        found = self._probe_rows(place, rows)
         if found is None:
             return None
-        out = self._few(found) if found else EMPTY
+        out = self._change_pairs(found) if found else EMPTY
         if out is None:
             return None
         self.guard.met(len(rows), len(found))
@@ -76,13 +76,13 @@ class JoinOperator(MatchingOperator):
                 mine.end_one(mine.slot_of(id), re_new)
         return out
 
-    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
-        """Return the pairs of few rows and of those of the other side that change, retractions first; None: they may be many."""
+    def _probe_rows(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
+        """Probe with single rows, and return the pairs that change, retractions first; None if they may be many."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
         come: list[Pair] = []
         for id, (_, _, le, re_old, re_new), values, number, group in rows:
-            met = other.met_by(number, le, re_old if re_old > re_new else re_new)
+            met = other.probe_one(number, le, re_old if re_old > re_new else re_new)
             if met is None:
                 return None
             if met and re_old != le:
@@ -96,12 +96,12 @@ class JoinOperator(MatchingOperator):
                     (come if was == first else gone).append((*pair, first, was, now, group))
         return gone + come
 
-    def _few(self, found: list[Pair]) -> Batch | None:
-        """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
+    def _change_pairs(self, found: list[Pair]) -> Batch | None:
+        """Return what `_batch` returns, for few pairs, some of which may not match; None if the columnar path must run."""
         if len(found) > MOST:
             return None
         ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
-        passed = self.said(self._program, pairs, groups)
+        passed = self.row_values(self._program, pairs, groups)
         if passed is None:
             return None
         values, _, kept, dropped = passed
@@ -110,10 +110,10 @@ class JoinOperator(MatchingOperator):
             if not kept:
                 return EMPTY
             changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
-        return Few(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
+        return RowBatch(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
 
-    def _pairs(self) -> Iterator[Met]:
-        """Yield the pairs that change, some at a time."""
+    def _pairs(self) -> Iterator[OverlapPairs]:
+        """Yield the pairs that change, in parts."""
         left, right = self.sides
         self.guard.met(len(left.changed) + len(right.changed), 0)
         for pairs in left.partners(right):
@@ -121,15 +121,15 @@ class JoinOperator(MatchingOperator):
         for pairs in right.partners(left):
             yield self._that_match(pairs.take(left.untouched(pairs.others)).swapped())
 
-    def _that_match(self, pairs: Met) -> Met:
+    def _that_match(self, pairs: OverlapPairs) -> OverlapPairs:
         self.guard.met(0, len(pairs.le))
         return pairs.take(self.matching(pairs.mine, pairs.others))
 
-    def _batch(self, found: list[Met]) -> Batch:
+    def _batch(self, found: list[OverlapPairs]) -> Batch:
         """Return the changes of pairs, retractions before insertions."""
         if not any(len(pairs.le) for pairs in found):
             return EMPTY
-        pairs = found[0] if len(found) == 1 else Met(*map(np.concatenate, zip(*found, strict=True)))
+        pairs = found[0] if len(found) == 1 else OverlapPairs(*map(np.concatenate, zip(*found, strict=True)))
         comes = pairs.re_old == pairs.le
         if not comes.all():
             pairs = pairs.take(np.concatenate([flatnonzero(~comes), flatnonzero(comes)]))
@@ -138,7 +138,7 @@ class JoinOperator(MatchingOperator):
         ids = PairIds(left.ids(pairs.mine), right.ids(pairs.others))
         return Batch(ids, pairs.le, pairs.re_old, pairs.re_new, self._projected(pairs), groups)
 
-    def _projected(self, pairs: Met) -> Table:
+    def _projected(self, pairs: OverlapPairs) -> Table:
         try:
             return materialised(project(self.projection, self.inputs(pairs.mine, pairs.others, self.reads_starts)))
         except RowError as error:

@@ -1,4 +1,4 @@
-"""What operators share that find rows by the number of a key, and by time, in sorted runs."""
+"""The base of operators that find rows by key and time, in sorted runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
+from streamdsl.engine.sorted import SortedSide, SortKeyEncoding, StoredRows
 from streamdsl.expr.nodes import Expr, Make, Whole
 from streamdsl.expr.table import Column
 
@@ -19,7 +19,7 @@ _WHOLE: Final = Whole()
 
 
 class KeyedOperator(Operator):
-    """One set of rows or two, of inputs or of an input and the output, whose keys have numbers in common."""
+    """One or two sets of rows, of inputs or of an input and the output, with common numbers for their keys."""
 
     rows_class: ClassVar[type[StoredRows]] = StoredRows
     n_sides: ClassVar[int] = 2
@@ -31,8 +31,8 @@ class KeyedOperator(Operator):
         self._exprs = parts_of(key)
         """Where a fresh operator has what the table of keys refers to, which is made when it is asked for."""
         self.numbers: KeyTable | None = None
-        layout = Layout()
-        self.sides = [SortedSide(layout, self.rows_class()) for _ in range(self.n_sides)]
+        encoding = SortKeyEncoding()
+        self.sides = [SortedSide(encoding, self.rows_class()) for _ in range(self.n_sides)]
 
     def numbers_of(self, key: Expr | None, batch: Batch) -> Column:
         """Return the numbers of the rows' keys."""
@@ -49,14 +49,14 @@ class KeyedOperator(Operator):
             self.numbers = KeyTable(self.key, self.key_table)
         return self.numbers
 
-    def settle(self) -> None:
+    def end_step(self) -> None:
         """End a step."""
         for side in self.sides:
-            side.settle()
+            side.end_step()
         if self.numbers is not None:
             self.numbers.end_step()
 
-    def put_in_order(self) -> None:
+    def flush_deferred(self) -> None:
         for side in self.sides:
             side.rows.put_in_columns()
 
@@ -66,7 +66,7 @@ class KeyedOperator(Operator):
         self.forget_numbers()
 
     def forget_numbers(self) -> None:
-        """Let go of the numbers of keys that no row has, now and then."""
+        """Drop the numbers of keys that no row has, now and then."""
         if self.numbers is not None and self.numbers.is_due:
             self.numbers.keep(np.concatenate([side.rows.numbers.values for side in self.sides]))
 

@@ -1,4 +1,4 @@
-"""Operators that change lifetimes: each change of an event becomes a change of its output, with no state (paper 001, II.D.1)."""
+"""Operators that change lifetimes: each change of a row becomes a change of its output, without state (paper 001, II.D.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Conversion: TypeAlias = Callable[[object, Unit | None], int]
 
 
 class LifetimeOperator(Operator):
-    """Subclasses say what becomes of a lifetime; a change that moves LE is a full retraction and an insertion."""
+    """Subclasses map lifetimes. A change that moves LE is a full retraction and an insertion."""
 
     @abstractmethod
     def lifetimes(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
@@ -35,7 +35,7 @@ class LifetimeOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        if batch.comes_in or (batch.re_old == batch.le).all():
+        if batch.are_insertions or (batch.re_old == batch.le).all():
             new_le, new_re = self._present(batch, batch.re_new)
             return batch.with_lifetimes(new_le, new_le, new_re)
         old_le, old_re = self._present(batch, batch.re_old)

@@ -1,4 +1,4 @@
-"""Pattern matching: runs that events move from step to step, followed again from a change on for as long as it matters."""
+"""Pattern matching: runs that rows advance from step to step. A change is replayed from its instant on, while it has effects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streamdsl.temporal.change import pair
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A row that some step may take: of each step whether the tests over the row alone hold."""
+    """A row that some step may take; for each step, whether the tests over the row alone hold."""
 
     id: Hashable
     payload: Any
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """What has been taken since an instant, with the positions of the steps. Runs are compared by identity."""
+    """What a partial match has taken since its start, with the positions of the steps. Runs are compared by identity."""
 
     start: int
     step: int
@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(slots=True, eq=False)
 class Out:
-    """An output row: a run that is complete and reported."""
+    """An output row: a complete run."""
 
     le: int
     re: int
@@ -87,7 +87,7 @@ class Track:
 
 
 class MatchOperator(Operator):
-    """A change is followed from its instant on, until the same runs are open as before it; what starts earlier never changes."""
+    """A change is replayed from its instant on, until the open runs are as before. What starts earlier never changes."""
 
     kind = "match (runs)"
 
@@ -118,7 +118,7 @@ class MatchOperator(Operator):
         return changes.batch(self.is_grouped)
 
     def _take(self, batch: Batch) -> dict[MatchKey, set[int]]:
-        """Let rows come and go, and return the instants of each key that have changed."""
+        """Apply changed rows, and return the instants of each key that have changed."""
         changed: dict[MatchKey, set[int]] = {}
         columns = (batch.ids.tolist(), batch.le.tolist(), (batch.re_old == batch.le).tolist(), batch.table.payloads())
         for id, le, comes, payload, key, fits in zip(*columns, self.keys(self.node.key, batch), self._fits(batch), strict=True):
@@ -167,7 +167,7 @@ class MatchOperator(Operator):
         self._drop_if_empty(key)
 
     def _redo(self, instant: Instant, time: int, runs: tuple[Run, ...], group: Any, changes: Changes) -> None:
-        """Let the rows of an instant move the runs that are open before it, and send what is complete otherwise than before."""
+        """Advance the runs that are open before an instant by its rows, and emit the differences in complete runs."""
         known: set[Run | None] = set() if instant.fitting is None else {None, *instant.before}
         if instant.fitting is None:
             rows = sorted(instant.rows.values(), key=lambda row: row.order)
@@ -191,11 +191,14 @@ class MatchOperator(Operator):
         self._send(instant, time, complete, group, changes)
 
     def _alive(self, runs: tuple[Run, ...], time: int) -> tuple[Run, ...]:
-        """Return the runs that an event at this time can still move; runs are in order of their start."""
+        """Return the runs that an event at this time can still advance. Runs are in order of their starts."""
         return runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
 
     def _moved(self, fitting: list[list[Row]], time: int, run: Run | None) -> Run | None:
-        """Return what becomes of a run, or of none, which may begin; a run that nothing moves is itself."""
+        """Return what an event makes of a run, or of none: it may start one.
+
+        If it does not advance the run, that itself is returned.
+        """
         start, position, taken = (time, -1, ()) if run is None else (run.start, run.step, run.taken)
         moved = run
         for n in self.reach[position + 1]:

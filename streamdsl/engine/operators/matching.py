@@ -1,4 +1,4 @@
-"""What operators over two inputs share: both sides, and the residual predicate."""
+"""The base of operators over two inputs: both sides, and the residual predicate."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
 from streamdsl.engine.ids import name
 from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
@@ -22,11 +22,11 @@ from streamdsl.plan.node import Matching
 from streamdsl.temporal.payload import PLAIN
 
 MOST: Final = 64
-"""More pairs than these are left to columns."""
+"""The row path handles up to this many pairs."""
 
 
 class MatchingOperator(KeyedOperator):
-    """Takes the changes of both inputs, and says of pairs of slots whether they match. One input may be on both sides."""
+    """Applies the changes of both inputs, and evaluates which pairs of slots match. In a self-join one input is both sides."""
 
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label)
@@ -37,13 +37,13 @@ class MatchingOperator(KeyedOperator):
             self.key = left
 
     def take(self, batches: Sequence[Batch]) -> None:
-        """Take the changes of a step."""
+        """Apply the changes of a step."""
         for side, batch, key in zip(self.sides, batches, self._keys, strict=True):
             if len(batch):
                 side.take(batch, partial(self.numbers_of, key))
 
-    def numbers_of_few(self, place: int, batch: Few) -> Sequence[int] | None:
-        """Return the numbers of the keys of a side's rows; None where columns have to say."""
+    def key_numbers_of_rows(self, place: int, batch: RowBatch) -> Sequence[int] | None:
+        """Return the numbers of the keys of a side's rows; None if the columnar path must run."""
         key, groups = self._keys[place], batch.groups
         if key is None:
             return [0] * len(batch.changes) if groups is None else groups
@@ -56,8 +56,8 @@ class MatchingOperator(KeyedOperator):
             return None
         return None if found is None else found[1]
 
-    def said(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
-        """Return what a program makes of pairs of rows, or of left rows alone; None where columns have to say."""
+    def row_values(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
+        """Apply a program to pairs of rows, or to left rows alone; None if the columnar path must run."""
         left = self.left.rows.schema
         if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):
             return None
@@ -69,12 +69,12 @@ class MatchingOperator(KeyedOperator):
 
     @cached_property
     def _key_programs(self) -> Sequence[Program]:
-        """What gives the rows of each side the numbers of their keys."""
+        """The row program of each side that computes the numbers of keys."""
         keys = [(Constant(None),) if key is None else parts_of(key) for key in self._keys]
         return tuple([Program([Enter(parts, self.key_numbers)]) for parts in keys])
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
-        """Return for which of these pairs of slots the residual predicate holds."""
+        """Return the pairs of slots for which the residual predicate holds."""
         if self.where is None or not len(lefts):
             return np.arange(len(lefts))
         try:
@@ -83,7 +83,7 @@ class MatchingOperator(KeyedOperator):
             raise self.pair_error(error, lefts, rights) from error.cause
 
     def inputs(self, lefts: Rows, rights: Rows, starts: bool = False) -> Inputs:
-        """Return pairs of rows as what expressions are evaluated over, with their LEs if those are read."""
+        """Return pairs of rows as the inputs of expressions, with their LEs if those are read."""
         rows = ((self.left.rows, lefts), (self.right.rows, rights))
         tables = tuple(side.table(slots) for side, slots in rows)
         return Inputs(tables, len(lefts), starts=tuple(side.le.take(slots) for side, slots in rows) if starts else ())

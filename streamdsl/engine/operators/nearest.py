@@ -1,4 +1,4 @@
-"""What operators share that give each left row the matching right rows which start nearest to its own start."""
+"""The base of operators that give each left row the matching right rows which start nearest to its own start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.operators.nearness import NOTHING, Reach
-from streamdsl.engine.sorted import Asked, PointRows, StoredRows, Walk
+from streamdsl.engine.sorted import GallopingSearch, PointRows, Probe, StoredRows
 from streamdsl.engine.sorted.side import both_of
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -22,7 +22,7 @@ NO_ROWS = np.empty(0, dtype=np.intp)
 
 
 class NearestOperator(MatchingOperator):
-    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there is none."""
+    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there are none."""
 
     rows_class: ClassVar[type[StoredRows]] = PointRows
 
@@ -36,7 +36,7 @@ class NearestOperator(MatchingOperator):
         super().take([left, _as_points(right) if len(right) else right])
 
     def concerned(self) -> Rows:
-        """Return the left rows that were and are there, to which a right row that comes or goes is as near as what they have."""
+        """Return the left rows for which a changed right row is as near as their matches."""
         slots, rights = self.right.changed, self.right.rows
         if not len(slots) or not len(self.left.rows):
             return NO_ROWS
@@ -48,24 +48,24 @@ class NearestOperator(MatchingOperator):
             found += self._as_near(self.reach.touched_before(numbers, le, previous), le, is_forward=False)
         return distinct_rows(found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found]))
 
-    def _as_near(self, asked: Asked, starts: Ticks, is_forward: bool) -> list[Rows]:
-        """Walk away from the starts. What is nearer to a left row is nearer to all beyond it, unless it need not match them."""
+    def _as_near(self, probe: Probe, starts: Ticks, is_forward: bool) -> list[Rows]:
+        """Search away from the starts. What is nearer to one left row is nearer to all beyond, unless it need not match these."""
         rows = self.left.rows
 
         def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
             le = rows.le.take(slots)
             there = rows.was.take(slots) > le
             there &= rows.re.take(slots) > le
-            there &= asked.lo[at] <= le
-            there &= le < asked.hi[at]
-            there &= self.left.has_key(asked, at, rows, slots)
+            there &= probe.lo[at] <= le
+            there &= le < probe.hi[at]
+            there &= self.left.has_key(probe, at, rows, slots)
             is_near = self.reach.is_as_near(le, starts[at], rows.notes.take(slots))
             return flatnonzero(there & is_near), NO_ROWS if self.where is not None else flatnonzero(there & ~is_near)
 
-        return [slots for _, slots in Walk(self.left.index, asked, is_forward, look, True).found()]
+        return [slots for _, slots in GallopingSearch(self.left.index, probe, is_forward, look, True).found()]
 
     def note(self, lefts: Rows) -> tuple[Ticks, Rows, Rows]:
-        """Find the matches of left rows anew; note and return their LE, and return who has which."""
+        """Search for the matches of left rows again; note and return the LE of these, and return the pairs."""
         rows = self.left.rows
         numbers, le = rows.numbers.take(lefts), rows.le.take(lefts)
         best, at, rights = np.full(len(lefts), NOTHING), NO_ROWS, NO_ROWS
@@ -82,19 +82,19 @@ class NearestOperator(MatchingOperator):
         rows.notes.put(lefts, best)
         return best, at, rights
 
-    def _nearest(self, lefts: Rows, asked: Asked, is_forward: bool) -> tuple[Ticks, Rows, Rows]:
-        """Return the LE of each row's matches in a period, and who has which."""
+    def _nearest(self, lefts: Rows, probe: Probe, is_forward: bool) -> tuple[Ticks, Rows, Rows]:
+        """Return the LE of each row's matches in a period, and the pairs."""
         rights = self.right.rows
 
         def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
             le = rights.le.take(slots)
-            fits = (rights.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
-            kept = flatnonzero(fits & self.right.has_key(asked, at, rights, slots))
+            fits = (rights.re.take(slots) > le) & (probe.lo[at] <= le) & (le < probe.hi[at])
+            kept = flatnonzero(fits & self.right.has_key(probe, at, rights, slots))
             if self.where is not None:
                 kept = kept[self.matching(lefts[at[kept]], slots[kept])]
             return kept, kept
 
-        at, slots = both_of(list(Walk(self.right.index, asked, is_forward, look, self.where is None).found()))
+        at, slots = both_of(list(GallopingSearch(self.right.index, probe, is_forward, look, self.where is None).found()))
         le, best = rights.le.take(slots), np.full(len(lefts), NOTHING)
         if not len(slots):
             return best, at, slots
@@ -108,7 +108,7 @@ class NearestOperator(MatchingOperator):
 
 
 def _as_points(batch: Batch) -> Batch:
-    """Return the rows as points: only coming and going matters."""
+    """Return the rows as points: only insertion and retraction matter."""
     le = batch.le
     return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))
 

@@ -1,4 +1,7 @@
-"""Nearness in columns: how far starts are apart, where to look for nearer ones, and what is settled (`streamdsl.plan.asof`)."""
+"""Nearness in columns:
+
+the distance of starts, where to search for nearer ones, and which matches are final (`streamdsl.plan.asof`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted import Probe
 from streamdsl.expr.table import Column
 from streamdsl.plan.asof import Nearness
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -20,9 +23,9 @@ Durations: TypeAlias = NDArray[np.uint64]
 
 
 class Reach:
-    """Where the matches of left rows may start. The nearest of a period is its last start if it is before, else its first.
+    """Where the matches of left rows may start. The nearest is the last start before, or the first start after.
 
-    `strictly`: what starts with a left row is no match; that is for those that look forward only.
+    `strictly`: a row that starts with a left one does not match it; this is for forward search only.
     """
 
     def __init__(self, near: Nearness, strictly: bool = False) -> None:
@@ -40,27 +43,27 @@ class Reach:
         """Return the period in which what is not too far may start, before a time, after it, or both, and with it."""
         return self.first(time) if back else time, min(time + self._tolerance, INFINITY - 1) + 1 if forward else time + 1
 
-    def before(self, numbers: Column, le: Ticks) -> Asked:
+    def before(self, numbers: Column, le: Ticks) -> Probe:
         """Return the period in which a row may start that is not after these."""
-        return Asked(numbers, self._since(le), le + 1)
+        return Probe(numbers, self._since(le), le + 1)
 
-    def after(self, numbers: Column, le: Ticks, best: Ticks) -> Asked:
+    def after(self, numbers: Column, le: Ticks, best: Ticks) -> Probe:
         """Return the period in which a row may start after these, or with these if that is not before, given the best before."""
         until = self._until(le)
         if not self.looks_back:
-            return Asked(numbers, le + self._strictly, until)
+            return Probe(numbers, le + self._strictly, until)
         nearer = np.where(best == NOTHING, INFINITY, later(le, apart(best, le)))
-        return Asked(numbers, le + 1, np.minimum(until, nearer))
+        return Probe(numbers, le + 1, np.minimum(until, nearer))
 
-    def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Asked:
+    def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Probe:
         """Return the period, after the previous changed right row, of the left rows before a right one that may be its."""
-        if self._strictly:  # what starts with the previous one is no match of it
-            return Asked(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
-        return Asked(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
+        if self._strictly:  # a row that starts with the previous one does not match it
+            return Probe(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
+        return Probe(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
 
-    def touched_after(self, numbers: Column, right: Ticks, following: Ticks) -> Asked:
+    def touched_after(self, numbers: Column, right: Ticks, following: Ticks) -> Probe:
         """Return the period, up to the next changed right row, of the left rows not before a right one that may be its."""
-        return Asked(numbers, right, np.minimum(self._until(right), following))
+        return Probe(numbers, right, np.minimum(self._until(right), following))
 
     def _since(self, le: Ticks) -> Ticks:
         """Return the first time that is not too far before these, at least MIN_TIME."""
@@ -83,8 +86,8 @@ class Reach:
         as_near |= best == NOTHING
         return as_near
 
-    def unsettled(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
-        """Say of left rows whether a right row as near as the best may still come (`Nearness.settles`)."""
+    def may_improve(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
+        """Say of left rows whether a right row that is as near as the best may still arrive (`Nearness.settles`)."""
         if cti == INFINITY:
             return np.zeros(len(le), dtype=np.bool_)
         is_open: NDArray[np.bool_] = le >= cti

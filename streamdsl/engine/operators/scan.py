@@ -1,4 +1,4 @@
-"""Scan: a stream operator with a state over rows in order of (LE, payload, RE)."""
+"""Scan: a stateful user-defined operator over rows in order of (LE, payload, RE)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from streamdsl.udm.stream_operator import taken
 R = TypeVar("R")
 
 MARK_EVERY: Final = 32
-"""After so many rows the state is kept, and later ones can be computed anew from there."""
-_EARNED: Final = 1024
-"""Each step lets so many rows be looked through for those that are to be let go."""
+"""The state is kept after every so many rows, so that later ones can be recomputed from there."""
+_CREDIT_PER_STEP: Final = 1024
+"""The cleanup credit of a step, in rows that may be scanned."""
 
 
 class NoState(Enum):
-    """What stands for a state that is not kept."""
+    """Stands for a state that is not kept."""
 
     KEPT = "no state"
 
@@ -45,16 +45,17 @@ Numbers: TypeAlias = int | list[int]
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """The rows of a group in order, in columns: their results, the numbers of these, and the state after a row where it is kept.
+    """The rows of a group in order, in columns: their results, the numbers of these, and the state after a row if it is kept.
 
-    `base` is the state before the rows from `settled` on, of which no other row can change the order; `tail` that after all.
+    `base` is the state before the rows from `settled` on: before these, no other row can be inserted. `tail` is the state after
+    all rows.
     """
 
     base: Any
     tail: Any
     settled: int = 0
     is_idle: bool = False
-    """Whether there are no rows, and the state has been found to be worth keeping."""
+    """Whether there are no rows, but a state that must be kept."""
     le: list[int] = field(default_factory=list)
     re: list[int] = field(default_factory=list)
     payloads: list[Any] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Line:
         return self.le, self.re, self.payloads, self.results, self.numbers, self.states
 
     def like(self, le: int, payload: Any) -> tuple[int, int]:
-        """Return from where to where rows have an LE and a payload, or would stand."""
+        """Return the range of rows with an LE and a payload, or where they would be inserted."""
         first, last = bisect_left(self.le, le), bisect_right(self.le, le)
         if first == last:
             return first, first
@@ -76,7 +77,7 @@ class Line:
         return first, bisect_right(self.payloads, place, first, last, key=payload_order)
 
     def put(self, place: int, le: int, re: int, payload: Any) -> None:
-        """Let a row come, without results."""
+        """Insert a row, without results."""
         for column, value in zip(self.columns(), (le, re, payload, [], 0, _NONE), strict=True):
             column.insert(place, value)
 
@@ -87,7 +88,7 @@ class Line:
 
 
 class Changed(NamedTuple):
-    """A result that comes, goes or ends elsewhere."""
+    """A result that is inserted, retracted, or ends elsewhere."""
 
     number: int
     le: int
@@ -98,9 +99,9 @@ class Changed(NamedTuple):
 
 
 class ScanOperator(Operator):
-    """Rows behind all others of their group go on from the state after these; any other change computes anew what comes after it.
+    """Rows that are appended to their group continue from the last state. Any other change recomputes what comes after it.
 
-    That begins with the nearest state that is kept. Results have numbers of their own, which no other ever has.
+    Recomputation begins at the nearest state that is kept. Results have numbers of their own, which are never used again.
     """
 
     kind = "scan (in order)"
@@ -111,7 +112,7 @@ class ScanOperator(Operator):
         self.lines: dict[int | None, Line] = {}
         self._n_results = 0
         self._n_rows = 0
-        self._earned = 0
+        self._cleanup_credit = 0
         self._cti = MIN_TIME
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
@@ -122,12 +123,12 @@ class ScanOperator(Operator):
         batch = batch.changed()
         if not len(batch):
             return EMPTY
-        self._earned += 2 * len(batch)
+        self._cleanup_credit += 2 * len(batch)
         order = by_columns(batch.table, batch.le if batch.keys is None else batch.keys, batch.le)
         return self._taken(batch if order is None else batch.take(order))
 
     def _taken(self, batch: Batch) -> Batch:
-        """Take changes that are in order of group, LE and payload, and return what they cause."""
+        """Apply changes that are in order of group, LE and payload, and return the changes of results."""
         groups, les, res, payloads = batch.group_keys(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()
         comes, ends = batch.re_old == batch.le, batch.re_old.tolist()
         firsts = [0]
@@ -136,7 +137,7 @@ class ScanOperator(Operator):
         tied = batch.le[1:] == batch.le[:-1]
         if batch.keys is not None:
             tied &= batch.keys[1:] == batch.keys[:-1]
-        for row in flatnonzero(tied).tolist():  # of equal rows one payload is kept, and their ends are put in order
+        for row in flatnonzero(tied).tolist():  # equal rows share a payload, and are in order of RE
             comes[row] &= payload_order(payloads[row]) != payload_order(payloads[row + 1])
         all_come = np.logical_and.reduceat(comes, firsts).tolist()
         changed: list[Changed] = []
@@ -147,13 +148,13 @@ class ScanOperator(Operator):
             line = self._line(group)
             if only_new and (not line.le or line.le[-1] < les[first]):
                 behind.append((line, first, last))
-                results += self._gone_on(line, les[first:last], payloads[first:last])
+                results += self._append(line, les[first:last], payloads[first:last])
                 line.re += res[first:last]
             else:
                 rows = list(zip(les[first:last], ends[first:last], res[first:last], payloads[first:last], strict=True))
-                changed += self._redone(line, group, rows)
+                changed += self._recompute(line, group, rows)
                 results += [[]] * (last - first)
-        return Batch.concat([self._of(changed), self._come(batch, behind, results)])
+        return Batch.concat([self._of(changed), self._append_results(batch, behind, results)])
 
     def _line(self, group: int | None) -> Line:
         line = self.lines.get(group)
@@ -162,8 +163,8 @@ class ScanOperator(Operator):
         line.is_idle = False
         return line
 
-    def _gone_on(self, line: Line, les: list[int], payloads: list[Any]) -> list[list[Any]]:
-        """Let rows come behind all others, and return their results."""
+    def _append(self, line: Line, les: list[int], payloads: list[Any]) -> list[list[Any]]:
+        """Append rows to a group, and return their results."""
         module, state, count = self.module, line.tail, len(line.le)
         process, results = module.process, []
         self.udm_calls += len(les)
@@ -190,8 +191,8 @@ class ScanOperator(Operator):
         self._n_rows += len(les)
         return results
 
-    def _come(self, batch: Batch, behind: Sequence[tuple[Line, int, int]], results: list[list[Any]]) -> Batch:
-        """Return the results of rows that have come behind all others, with numbers of their own."""
+    def _append_results(self, batch: Batch, behind: Sequence[tuple[Line, int, int]], results: list[list[Any]]) -> Batch:
+        """Return the results of appended rows, with numbers of their own."""
         sizes = np.fromiter(map(len, results), dtype=np.int64, count=len(results))
         stops = np.cumsum(sizes)
         numbers = (self._n_results + stops - sizes).tolist()
@@ -221,8 +222,8 @@ class ScanOperator(Operator):
         ids = VersionedIds(WindowIds(self.label, None, numbers), np.zeros(len(numbers), dtype=np.int64))
         return Batch(ids, le, re_old, re_new, payload_table(payloads), groups)
 
-    def _redone(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
-        """Let rows come, go or end elsewhere, which are in order; return what changes of the results of the group."""
+    def _recompute(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
+        """Apply changed rows, which are in order; return the changes of the group's results."""
         start = bisect_left(line.le, rows[0][0])
         shown, count, again = line.re[start:], len(line.le), None
         changed: list[Changed] = []
@@ -251,7 +252,7 @@ class ScanOperator(Operator):
                 again = first if again is None else min(first, again)
             line.re[first : first + len(ends)] = ends
         if again is not None:
-            changed += self._again(line, group, again, shown, start, count)
+            changed += self._rerun(line, group, again, shown, start, count)
         for place in sorted(touched) if again is None else range(start, again):
             was, re = shown[place - start], line.re[place]
             if was != re:
@@ -259,8 +260,8 @@ class ScanOperator(Operator):
                 changed += [Changed(number, line.le[place], was, re, result, group) for number, result in known]
         return changed
 
-    def _again(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
-        """Run the module over a group's rows from a place on, and return what changes of their results.
+    def _rerun(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
+        """Run the module over a group's rows from a place on, and return the changes of their results.
 
         `shown` is where the results of the rows from `start` on end, of which there were so many.
         """
@@ -315,25 +316,25 @@ class ScanOperator(Operator):
 
     def forget(self, cti: int) -> None:
         self._cti = cti
-        self._earned += _EARNED
-        if self._earned >= self._n_rows + len(self.lines):
+        self._cleanup_credit += _CREDIT_PER_STEP
+        if self._cleanup_credit >= self._n_rows + len(self.lines):
             self._sweep()
 
-    def put_in_order(self) -> None:
+    def flush_deferred(self) -> None:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Let rows go that nothing can change, and groups whose state is as good as none."""
-        self._earned = self._n_rows = 0
+        """Drop rows that are final, and groups whose state need not be kept."""
+        self._cleanup_credit = self._n_rows = 0
         for group, line in [each for each in self.lines.items() if not each[1].is_idle]:
-            self._settle(line)
+            self._advance_base(line)
             self._n_rows += len(line.le)
             line.is_idle = not line.le
             if line.is_idle and self._called(self.module.is_empty, line.base):
                 del self.lines[group]
 
-    def _settle(self, line: Line) -> None:
-        """Move a group's base as far as a known state can no longer change, and let the rows before it go that have ended."""
+    def _advance_base(self, line: Line) -> None:
+        """Advance a group's base as far as a known state is final, and drop the rows before it that have ended."""
         settled = bisect_left(line.le, self._cti)
         if settled == len(line.le) > line.settled:
             line.base = self._called(self.module.copy_state, line.tail)

@@ -1,4 +1,4 @@
-"""Span-based operators: each change of an event becomes a change of its output, with no state (paper 001, II.D.1)."""
+"""Span-based operators: each change of a row becomes a change of its output, without state (paper 001, II.D.1)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WhereOperator(RowOperator):
         return batch.with_lifetimes(batch.le, old, new)
 
     @property
-    def way(self) -> Keep:
+    def row_step(self) -> Keep:
         return Keep(self.predicate)
 
     def output_cti(self, ctis: list[int]) -> int:
@@ -70,14 +70,14 @@ class SelectOperator(RowOperator):
         (batch,) = batches
         if not self.reads_re:
             return batch.with_table(self._payloads(batch, inputs_of(batch)), batch.keys)
-        echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
+        unchanged = batch.take(flatnonzero(batch.re_old == batch.re_new))
         batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
-        return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, echo)])
+        return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, unchanged)])
 
     @property
-    def way(self) -> Project:
+    def row_step(self) -> Project:
         return Project(self.projection)
 
     def output_cti(self, ctis: list[int]) -> int:

@@ -15,7 +15,7 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.operators.nearest import distinct_rows
-from streamdsl.engine.sorted import Asked, StoredRows
+from streamdsl.engine.sorted import Probe, StoredRows
 from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -25,7 +25,7 @@ from streamdsl.temporal.time import Ticks
 
 
 class Chains(NamedTuple):
-    """Chains of rows: the number of the value, the slot of the first row, and where the chain begins and ends."""
+    """Chains of rows: the number of the value, the slot of the first row, and LE and RE of the chain."""
 
     numbers: Column
     heads: Rows
@@ -38,9 +38,9 @@ class Chains(NamedTuple):
 
 
 class StitchOperator(KeyedOperator):
-    """The rows by value. A change looks at the chains of its values before and now; a first row notes the number of its chain.
+    """The rows by value. A change recomputes the chains of its value; the first row of a chain notes the number of the chain.
 
-    A row that can no longer change is kept as long as the one behind it in its chain can, and then knows where the chain begins.
+    A row that is final is kept while the one after it in its chain is not; it then knows where the chain begins.
     """
 
     kind = "stitch (sorted runs)"
@@ -58,16 +58,16 @@ class StitchOperator(KeyedOperator):
         if not len(batch):
             return EMPTY
         self.rows.take(batch, partial(self.numbers_of, self.key))
-        out = self._redone() if len(self.rows.changed) else EMPTY
-        self.settle()
+        out = self._recompute() if len(self.rows.changed) else EMPTY
+        self.end_step()
         return out
 
-    def _redone(self) -> Batch:
-        """Return what changes of the chains of the values that have changed."""
+    def _recompute(self) -> Batch:
+        """Return the changes of the chains whose values have changed."""
         rows, changed = self.rows.rows, self.rows.changed
         numbers = distinct_rows(rows.numbers.take(changed))
         every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
-        _, living = self.rows.living(Asked(numbers, *every))
+        _, living = self.rows.living(Probe(numbers, *every))
         if self._meet_none(living):
             slots = changed
         else:
@@ -110,7 +110,7 @@ class StitchOperator(KeyedOperator):
         rows = self.rows.rows
         there = flatnonzero(ends > rows.le.take(slots))
         slots, ends = slots[there], ends[there]
-        if len(slots) < 2:  # no row meets itself
+        if len(slots) < 2:  # a row does not meet itself
             return Chains(rows.numbers.take(slots), slots, self._rows.starts.take(slots), ends)
         before, after = self._bonds(slots, ends)
         last = flatnonzero(after < 0)
@@ -146,12 +146,14 @@ class StitchOperator(KeyedOperator):
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
         rows = self.rows.rows
-        if self.rows.earned() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(rows):  # at most half are kept
+        if self.rows.earn_cleanup_credit() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(
+            rows
+        ):  # at least half can be dropped
             self._sweep()
         self.forget_numbers()
 
     def _sweep(self) -> None:
-        """Let go of rows that can no longer change, nor are just before one that can."""
+        """Drop the rows that are final, unless they are just before one that is not."""
         rows = self._rows
         slots = rows.in_order(flatnonzero(rows.re.values > rows.le.values))
         before, after = self._bonds(slots, rows.re.take(slots))

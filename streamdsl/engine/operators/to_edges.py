@@ -14,7 +14,7 @@ from streamdsl.temporal.time import INFINITY
 
 
 class ToEdgesOperator(ClippingOperator):
-    """The rows are both sides: each lasts for ever, and is clipped by the others. A row's RE is the end that is out."""
+    """A self-join: each row is unending, and is clipped by the next one. A row's RE is the end that has been emitted."""
 
     kind = "to_edges (sorted runs)"
     n_sides: ClassVar[int] = 1
@@ -35,7 +35,7 @@ class ToEdgesOperator(ClippingOperator):
         rows.re.put(there, best[: len(there)])
         side.end(concerned, best[len(there) :])
         out = self.clipped(side.changed, rows.was.take(side.changed), rows.re.take(side.changed))
-        self.settle()
+        self.end_step()
         return out
 
     def state(self) -> dict[str, int]:
@@ -43,6 +43,6 @@ class ToEdgesOperator(ClippingOperator):
 
 
 def _unending(batch: Batch) -> Batch:
-    """Return the rows as if they lasted for ever: only coming and going matters."""
+    """Return the rows as if they were unending: only insertion and retraction matter."""
     le = batch.le
     return batch.with_lifetimes(le, np.where(batch.re_old > le, INFINITY, le), np.where(batch.re_new > le, INFINITY, le))

@@ -1,4 +1,4 @@
-"""Union: the rows of all inputs, told apart by the input that they come from."""
+"""Union: the rows of all inputs. Ids become `(input, id)`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator
+from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.plan.node import Union
 
 
@@ -30,7 +30,7 @@ class UnionOperator(Operator):
             batch.with_ids(PairIds(np.full(len(batch), n), batch.ids)) for n, batch in enumerate(batches) if len(batch)
         )
 
-    def few_of(self, place: int, batch: Few) -> Batch:
+    def change_rows_of(self, place: int, batch: RowBatch) -> Batch:
         changed = zip(batch.row_ids(), batch.changes, strict=True)
         changes = [((place, id), 0, le, re_old, re_new) for id, (_, _, le, re_old, re_new) in changed]
-        return Few(changes, batch.values, batch.schema, batch.groups, PAIRS)
+        return RowBatch(changes, batch.values, batch.schema, batch.groups, PAIRS)

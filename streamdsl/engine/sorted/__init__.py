@@ -1,9 +1,9 @@
-"""Rows in columns, and sorted runs of them: what two-sided operators find partners in."""
+"""Two-sided operators find partners here: rows in columns, with sorted runs as an index by key and time."""
 
-from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.outward import Walk
-from streamdsl.engine.sorted.overlap import Asked
-from streamdsl.engine.sorted.rows import PointRows, Row, StoredRows
-from streamdsl.engine.sorted.side import Met, SortedSide
+from streamdsl.engine.sorted.galloping import GallopingSearch
+from streamdsl.engine.sorted.overlap import Probe
+from streamdsl.engine.sorted.side import OverlapPairs, SortedSide
+from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
+from streamdsl.engine.sorted.stored_rows import PointRows, Row, StoredRows
 
-__all__ = ["Asked", "Layout", "Met", "PointRows", "Row", "SortedSide", "StoredRows", "Walk"]
+__all__ = ["GallopingSearch", "OverlapPairs", "PointRows", "Probe", "Row", "SortKeyEncoding", "SortedSide", "StoredRows"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable
-from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 

@@ -1,4 +1,4 @@
-"""The overlap index: which rows with a key may live in a period, in sorted runs of rows that live about as long."""
+"""The overlap index: finds the rows with a key whose lifetimes may overlap a period."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.engine.sorted.run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
+from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 _UNBOUNDED: Final = 20
 _LAST: Final = 512
-"""So many rows that have come last are looked at one by one."""
+"""Up to this many of the latest rows stay unindexed, and are compared one by one."""
 _COMPARED: Final = 2**14
-"""So many comparisons with them are made at most, else they become a run."""
+"""The most comparisons with unindexed rows in a step; beyond that they become a run."""
 _SOUGHT: Final = 64
-"""A single row looks at so many at most one by one; where more of its key have come last, all of these become a run."""
+"""A single probe compares at most this many rows; if more of its key are unindexed, all of these become a run."""
 _SMALL: Final = 2**13
-"""Runs of so many rows are merged with any: that costs less than to look into both."""
+"""Runs of up to this many rows are always merged: that is cheaper than searching both."""
 _FEW: Final = 4
-"""So few rows ask one after the other: that takes less than columns do."""
+"""Up to this many probes are searched one by one, more in columns."""
 
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
-class Asked(NamedTuple):
-    """Rows that look for partners: the numbers of their keys, and their lifetimes."""
+class Probe(NamedTuple):
+    """Probe rows: the numbers of their keys, and the periods `[lo, hi)` that partners must overlap."""
 
     numbers: Column
     lo: Ticks
@@ -39,41 +39,42 @@ class Asked(NamedTuple):
 
 
 class OverlapIndex:
-    """Runs by the order of magnitude of durations, so that one long row never makes the search for short ones long.
+    """Sorted runs of rows, apart by the magnitude of their duration: one long row does not make searches for short ones long.
 
-    Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and
-    a row is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more rows are looked
-    at than overlap. The rows that have come last are in no run; where single rows ask, they are noted by their numbers.
+    As in a log-structured merge tree, a run is merged with the one before it once it is as long: there are O(log n) runs of each
+    magnitude, and each row is merged O(log n) times. Durations of one magnitude differ at most sixteenfold, so a search looks at
+    no more than sixteen times the overlapping rows. The latest rows are in no run; single probes find them by the numbers of
+    their keys.
     """
 
-    def __init__(self, rows: StoredRows, layout: Layout) -> None:
+    def __init__(self, rows: StoredRows, encoding: SortKeyEncoding) -> None:
         self._rows = rows
-        self._layout = layout
-        self._version = layout.version
+        self._encoding = encoding
+        self._version = encoding.version
         self._runs: dict[int, list[SortedRun]] = {}
         self._gone: Counter[int] = Counter()
         self.indexed = 0
         self._by_number: dict[int, list[int]] = {}
         self._noted = 0
 
-    def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
-        """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
-        last = self.among_last(asked)
+    def candidates(self, probe: Probe) -> Iterator[tuple[Rows, Rows]]:
+        """Yield pairs of a probe and the slot of a row that may overlap it. Rows that are gone overlap nothing."""
+        last = self.among_unindexed(probe)
         if len(last[0]):
             yield last
-        if len(asked.lo) <= _FEW:
-            for row, run, first, last_place in self._of_few(asked):
+        if len(probe.lo) <= _FEW:
+            for row, run, first, last_place in self._of_few(probe):
                 yield np.full(last_place - first, row, dtype=np.intp), run.slots[first:last_place]
         elif self._runs:
-            yield from self._of_many(asked, self._all_runs())
+            yield from self._of_many(probe, self._all_runs())
 
-    def ranges(self, asked: Asked) -> Iterator[tuple[SortedRun, Ranges]]:
-        """Yield runs, and the ranges of them in which rows may be that those who ask may overlap; ask `among_last` before."""
-        if len(asked.lo) <= _FEW:
-            for row, run, first, last in self._of_few(asked):
+    def ranges(self, probe: Probe) -> Iterator[tuple[SortedRun, Ranges]]:
+        """Yield each run with the ranges of it that may overlap the probes; call `among_unindexed` first."""
+        if len(probe.lo) <= _FEW:
+            for row, run, first, last in self._of_few(probe):
                 yield run, Ranges(*(np.array([number]) for number in (row, first, last - first)))
         elif self._runs:
-            spans, order = self._sorted(*asked)
+            spans, order = self._sorted(*probe)
             for run in self._all_runs():
                 ranges = run.ranges(spans)
                 yield run, ranges._replace(rows=order[ranges.rows])
@@ -81,23 +82,26 @@ class OverlapIndex:
     def _all_runs(self) -> list[SortedRun]:
         return [run for runs in self._runs.values() for run in runs]
 
-    def among_last(self, asked: Asked) -> tuple[Rows, Rows]:
-        """Return who asked, and which of the rows that are in no run it may overlap. If they are too many, they become a run."""
-        if self._version != self._layout.version:
+    def among_unindexed(self, probe: Probe) -> tuple[Rows, Rows]:
+        """Return pairs of a probe and an unindexed row that may overlap it.
+
+        If these rows are too many, they become a run instead.
+        """
+        if self._version != self._encoding.version:
             self.rebuild()
         count = len(self._rows) - self.indexed
-        if count > _LAST or count * len(asked.lo) > _COMPARED:
-            self._index_last()
+        if count > _LAST or count * len(probe.lo) > _COMPARED:
+            self._index_rest()
             return _NONE, _NONE
         if not count:
             return _NONE, _NONE
         rows, last = self._rows, slice(self.indexed, None)
-        if len(asked.lo) == 1:
-            found = self.indexed + flatnonzero(rows.numbers.take(last) == asked.numbers)
+        if len(probe.lo) == 1:
+            found = self.indexed + flatnonzero(rows.numbers.take(last) == probe.numbers)
             if len(found):
-                found = found[(rows.le.take(found) < asked.hi) & (rows.ends(found) > asked.lo)]
+                found = found[(rows.le.take(found) < probe.hi) & (rows.ends(found) > probe.lo)]
             return np.zeros(len(found), dtype=np.intp), found
-        numbers, lo, hi = (column[:, None] for column in asked)
+        numbers, lo, hi = (column[:, None] for column in probe)
         meet = rows.numbers.take(last) == numbers
         meet &= rows.le.take(last) < hi
         meet &= rows.ends(last) > lo
@@ -105,16 +109,19 @@ class OverlapIndex:
         return at, found + self.indexed
 
     def of_one(self, number: int, lo: int, hi: int) -> list[int] | None:
-        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`; None: many."""
-        if self._version != self._layout.version:
+        """Return the slots of rows with this key, or one in the same block, that may overlap `[lo, hi)`;
+
+        None if they may be many.
+        """
+        if self._version != self._encoding.version:
             self.rebuild()
         if len(self._rows) - self._noted > _LAST:
-            self._index_last()
+            self._index_rest()
         elif self._noted < len(self._rows):
             self._note_last()
         found = self._by_number.get(number, [])
         if len(found) > _SOUGHT:
-            self._index_last()
+            self._index_rest()
             found = []
         if self._runs:
             found = found.copy()
@@ -125,7 +132,7 @@ class OverlapIndex:
         return found
 
     def note(self, slot: int, number: int) -> None:
-        """Note a row that comes, if those before it are noted."""
+        """Note an unindexed row by the number of its key, if those before it are noted."""
         if slot == self._noted:
             self._noted = slot + 1
             if number in self._by_number:
@@ -134,7 +141,7 @@ class OverlapIndex:
                 self._by_number[number] = [slot]
 
     def _note_last(self) -> None:
-        """Note the rows that are in no run by their numbers: that is worth it where rows ask one by one."""
+        """Note all unindexed rows by the numbers of their keys: single probes then find them at once."""
         for slot, number in enumerate(self._rows.numbers.values[self._noted :].tolist(), self._noted):
             self.note(slot, number)
 
@@ -142,9 +149,9 @@ class OverlapIndex:
         self._by_number, self._noted = {}, self.indexed
 
     def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
-        """Return what each who asks has found as a run, in which it has a range of its own."""
+        """Return what each probe has found as a run, with a range of its own for each."""
         rows = self._rows
-        codes = self._layout.codes(rows.numbers.take(slots), rows.le.take(slots))
+        codes = self._encoding.codes(rows.numbers.take(slots), rows.le.take(slots))
         order = order_by([at, codes])
         if order is not None:
             at, slots, codes = at[order], slots[order], codes[order]
@@ -153,25 +160,25 @@ class OverlapIndex:
         size = size[asking]
         return SortedRun(Spans(codes, codes), slots), Ranges(asking, np.cumsum(size) - size, size)
 
-    def _of_few(self, asked: Asked) -> Iterator[tuple[int, SortedRun, int, int]]:
-        """Yield who asks, and a range of a run."""
+    def _of_few(self, probe: Probe) -> Iterator[tuple[int, SortedRun, int, int]]:
+        """Search the runs probe by probe, and yield the ranges found."""
         runs = self._all_runs()
-        for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
+        for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in probe), strict=True)):
             for run, first, last in self._ranges_of(number, lo, hi, runs):
                 yield row, run, first, last
 
     def _ranges_of(self, number: int, lo: int, hi: int, runs: Sequence[SortedRun]) -> Iterator[tuple[SortedRun, int, int]]:
-        """Yield runs, and where in them rows may be with a number that live in `[lo, hi)`."""
-        layout = self._layout
-        block = layout.block(number)
+        """Yield each run with the range of it in which rows of a key that live in `[lo, hi)` may be."""
+        encoding = self._encoding
+        block = encoding.block(number)
         for run in runs:
-            first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
+            first, last = run.range(block | encoding.place(lo), block | encoding.place(hi - 1))
             if first < last:
                 yield run, first, last
 
-    def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
-        """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""
-        spans, order = self._sorted(*asked)
+    def _of_many(self, probe: Probe, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
+        """Search for the probes in each run, or for the rows of a short run among the probes, unless that finds too much."""
+        spans, order = self._sorted(*probe)
         asking = None
         for run in runs:
             if 4 * len(run) < len(order):
@@ -184,26 +191,26 @@ class OverlapIndex:
 
     def _last_of(self, slots: Rows) -> Column:
         first = self._rows.le.take(slots)
-        last = np.maximum(self._rows.ends(slots), first + 1) - 1  # rows that are gone end before they begin
-        return self._layout.codes(self._rows.numbers.take(slots), last)
+        last = np.maximum(self._rows.ends(slots), first + 1) - 1  # a row that is gone has its end before its start
+        return self._encoding.codes(self._rows.numbers.take(slots), last)
 
     def _sorted(self, numbers: Column, le: Ticks, re: Ticks) -> tuple[Spans, Rows]:
-        """Return lifetimes as codes in order of their beginnings, and that order."""
-        layout = self._layout
-        keys, places = layout.keys(numbers), layout.places(le)
+        """Return lifetimes as codes, in order of their first ones, and that order."""
+        encoding = self._encoding
+        keys, places = encoding.keys(numbers), encoding.places(le)
         order = order_by([keys, places])
-        first = layout.codes_of(keys, places)
+        first = encoding.codes_of(keys, places)
         first = first if order is None else first.take(order)
-        length = layout.length(le, re)
+        length = encoding.length(le, re)
         if length is not None:
             last = first + length
         else:
-            last = layout.codes_of(keys, layout.places(re - 1))
+            last = encoding.codes_of(keys, encoding.places(re - 1))
             last = last if order is None else last.take(order)
         return Spans(first, last), np.arange(len(first)) if order is None else order
 
-    def _index_last(self) -> None:
-        """Make runs of the rows that have come last."""
+    def _index_rest(self) -> None:
+        """Make a run of the unindexed rows of each magnitude."""
         rows, last = self._rows, slice(self.indexed, None)
         slots = np.arange(self.indexed, len(rows))
         self.indexed = len(rows)
@@ -219,7 +226,7 @@ class OverlapIndex:
             _compact(runs)
 
     def gone(self, le: Ticks, re: Ticks) -> None:
-        """Rows with these lifetimes are in runs, and no longer there: when they are half of a magnitude's, they are left out."""
+        """Count indexed rows that are gone. Once they are half of a magnitude, its runs are rewritten without them."""
         for magnitude, rows in by_magnitude(le, re):
             self._gone[magnitude] += len(le[rows])
             runs = self._runs.get(magnitude, [])
@@ -237,13 +244,13 @@ class OverlapIndex:
             del self._runs[magnitude]
 
     def rebuild(self) -> None:
-        """Make the runs anew: codes are others."""
-        self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        """Drop all runs, because the codes have changed: all rows are unindexed then."""
+        self._runs, self.indexed, self._version = {}, 0, self._encoding.version
         self._note_anew()
         self._gone.clear()
 
     def move(self, places: Rows) -> None:
-        """Follow rows to other slots, -1 where they are let go."""
+        """Move rows to other slots; -1 drops them."""
         self.indexed = int((places[: self.indexed] >= 0).sum())
         self._note_anew()
         self._gone.clear()
@@ -257,7 +264,8 @@ def _compact(runs: list[SortedRun]) -> None:
 
 
 def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
-    """Yield each order of magnitude of the durations of some rows, and which rows those are.
+    """Yield each magnitude of the durations of some rows, with the rows that have it.
+
 
     >>> [(magnitude, rows) for magnitude, rows in by_magnitude(np.array([0, 5]), np.array([3, 14]))]
     [(1, slice(None, None, None))]
@@ -275,7 +283,8 @@ def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
 
 
 def magnitudes(le: Ticks, re: Ticks) -> Rows:
-    """Return the order of magnitude of durations, to the base of sixteen; the longest are as those without end.
+    """Return the magnitudes of durations, to the base of sixteen. The longest count as unbounded.
+
 
     >>> magnitudes(np.array([0, 0, 0]), np.array([15, 16, INFINITY])).tolist()
     [1, 2, 20]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.sorted.overlap import Asked
+from streamdsl.engine.sorted.overlap import Probe
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -117,9 +117,9 @@ class Periods(NamedTuple):
         return Periods(np.concatenate([every, self.at])[begins][kept], le[kept], re[kept])
 
 
-def touching(asked: Asked) -> Asked:
-    """Ask for what touches stretches, too."""
-    return Asked(asked.numbers, np.maximum(asked.lo, MIN_TIME + 1) - 1, np.minimum(asked.hi, INFINITY - 1) + 1)
+def touching(probe: Probe) -> Probe:
+    """Return the probes widened by a chronon on each side, so that they also find what touches them."""
+    return Probe(probe.numbers, np.maximum(probe.lo, MIN_TIME + 1) - 1, np.minimum(probe.hi, INFINITY - 1) + 1)
 
 
 def _latest(at: Rows, re: Ticks) -> Ticks:

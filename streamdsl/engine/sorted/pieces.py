@@ -1,4 +1,4 @@
-"""The pieces of time in which something is out: disjoint and maximal, changed where something in them changes."""
+"""Pieces: the maximal, disjoint periods for which a row is in the output."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.sorted.overlap import Asked
+from streamdsl.engine.sorted.overlap import Probe
 from streamdsl.engine.sorted.periods import Patches, Periods, touching
 from streamdsl.engine.sorted.side import SortedSide
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
-class Redone(NamedTuple):
-    """Pieces that end elsewhere, at their LE if they go, and those that come; each with the number of its stretch."""
+class PieceChanges(NamedTuple):
+    """Pieces that end elsewhere (at LE: they are retracted), and new ones, each with the number of its stretch."""
 
     at: Rows
     slots: Rows
@@ -22,9 +22,12 @@ class Redone(NamedTuple):
     come: Periods
 
 
-def redone(pieces: SortedSide, numbers: Rows, stretches: Patches, inside: Periods) -> Redone:
-    """Return what changes of pieces if these periods are all that is out in stretches; `numbers` are those of their pieces."""
-    at, known = pieces.living(touching(Asked(numbers, stretches.lo, stretches.hi)))
+def piece_changes(pieces: SortedSide, numbers: Rows, stretches: Patches, inside: Periods) -> PieceChanges:
+    """Return how the pieces in some stretches change, if only these periods are in the output there.
+
+    `numbers` are the pieces' keys.
+    """
+    at, known = pieces.living(touching(Probe(numbers, stretches.lo, stretches.hi)))
     rows = pieces.rows
     out = Periods(at, rows.le.take(known), rows.re.take(known))
     now = out.outside(stretches).and_also(inside).merged()
@@ -34,4 +37,4 @@ def redone(pieces: SortedSide, numbers: Rows, stretches: Patches, inside: Period
     moved = flatnonzero(ends != out.re)
     is_new = np.ones(len(now.at), dtype=np.bool_)
     is_new[again] = False
-    return Redone(at[moved], known[moved], ends[moved], now.take(flatnonzero(is_new)))
+    return PieceChanges(at[moved], known[moved], ends[moved], now.take(flatnonzero(is_new)))

@@ -16,8 +16,8 @@ from streamdsl.emit import Emit, mode_of
 from streamdsl.engine.state.attributes import attributes_of
 from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.external import ExternalReferences, is_configuration
 from streamdsl.engine.state.objects import check_types
-from streamdsl.engine.state.outside import Outside, is_configuration
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
 from streamdsl.errors import CheckpointError
@@ -26,8 +26,11 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
-FORMAT: Final = 3
-"""Format 1 named functions and any loaded class, format 2 held rows back by another rule; neither is read any more."""
+FORMAT: Final = 4
+"""Format 1 named functions and any loaded class, format 2 held rows back by another rule, format 3 had other names of classes.
+
+None of these is read any more.
+"""
 _REMEDY: Final = (
     "let the version of streamdsl that has written it end the session (restore(path), push what is left, close()), "
     "or begin anew with open() and push the input again"
@@ -69,7 +72,7 @@ def snapshot(session: Session[Any], types: Iterable[type] = (), anywhere: bool =
     classes, roots = Classes(session.parts.declared(types), anywhere), roots_of(session)
     out, sections, pickled = Writing(), {}, set()
     for name, root in {_SESSION: None, **roots}.items():
-        writer = Writer(Outside(session.parts, roots, root), classes)
+        writer = Writer(ExternalReferences(session.parts, roots, root), classes)
         held = {each: getattr(session, each) for each in _OWN} if root is None else _saved(root)
         try:
             sections[name] = out.put_parts(writer.section(held))
@@ -197,12 +200,12 @@ class Checkpoint:
         classes = Classes(session.parts.declared(types), anywhere=trust)
         for name, root in {_SESSION: None, **roots}.items():
             with _reading(_shown(name)):
-                reader = Reader(self._section(name), Outside(session.parts, roots, root), classes, trust)
+                reader = Reader(self._section(name), ExternalReferences(session.parts, roots, root), classes, trust)
                 _put(session if root is None else root, reader.attributes(), _OWN if root is None else _saved(root))
         with _reading("the session"):
             session._wait()
             for stream in (*session.published.values(), session.output):
-                stream.settle()
+                stream.flush()
 
     def _section(self, name: str) -> memoryview:
         return self._arrays.view(*self._places[name])

@@ -24,17 +24,17 @@ from typing import Any
 from streamdsl.engine.state.buffers import parsed
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.composites import COLUMNS
-from streamdsl.engine.state.kinds import objects_of
+from streamdsl.engine.state.external import ExternalReferences
 from streamdsl.engine.state.objects import PHASES, Objects
-from streamdsl.engine.state.outside import Outside
 from streamdsl.engine.state.unfolded import unfolded
+from streamdsl.engine.state.value_kinds import objects_of
 from streamdsl.errors import CheckpointError
 
 
 class Reader:
     """Reads one section; `trust` says whether pickled values are loaded."""
 
-    def __init__(self, data: bytes | memoryview, outside: Outside, classes: Classes, trust: bool) -> None:
+    def __init__(self, data: bytes | memoryview, outside: ExternalReferences, classes: Classes, trust: bool) -> None:
         self._text, self.arrays = parsed(data)
         self.outside = outside
         self.classes = classes

@@ -13,10 +13,10 @@ from typing import Any
 
 from streamdsl.engine.state.buffers import Data, Writing
 from streamdsl.engine.state.classes import Classes
-from streamdsl.engine.state.kinds import kind_of
+from streamdsl.engine.state.external import ExternalReferences
 from streamdsl.engine.state.objects import Objects
-from streamdsl.engine.state.outside import Outside
 from streamdsl.engine.state.unfolded import unfolded
+from streamdsl.engine.state.value_kinds import kind_of
 from streamdsl.engine.state.values import Write
 from streamdsl.expr.held import Held, HeldColumns
 
@@ -42,7 +42,7 @@ class _Known:
 class Writer:
     """Writes one section; `at` says which attribute is being written, `pickled` of which classes there are pickled values."""
 
-    def __init__(self, outside: Outside, classes: Classes) -> None:
+    def __init__(self, outside: ExternalReferences, classes: Classes) -> None:
         self.out = Writing()
         self.classes = classes
         self.at = ""

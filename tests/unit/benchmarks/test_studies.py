@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.studies import matrix, modules, secret, windows
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 
 
 @pytest.mark.parametrize("name", modules.queries())
@@ -19,7 +19,7 @@ def test_a_window_is_filled_and_corrected(name: str) -> None:
 @pytest.mark.parametrize("window", ["columnar", "general"])
 def test_window_operators_are_measured_by_themselves(window: str) -> None:
     events = windows.Events.random(200)
-    _, _, rows = windows.operator_ns(window, windows.SIZE, events, Gate(by_end=True))
+    _, _, rows = windows.operator_ns(window, windows.SIZE, events, EmitPolicy(by_end=True))
     cells = set(zip((events.le // windows.SIZE).tolist(), events.keys.tolist(), strict=True))
     assert rows == len(cells)
     assert windows.session_ns(window, windows.SIZE, events, "watermark") > 0

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.buffered.rows import NewRows
+from streamdsl.engine.buffered.row_table import NewRows
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Policy
 from streamdsl.engine.frames.grid import GridFrame
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.room import Room
+from streamdsl.engine.operator import EmitPolicy
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from streamdsl.windows import Hopping
@@ -103,7 +103,9 @@ def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytes
     starts = rng.integers(-(10**6), 10**6, 200)
     lives = [(int(le), int(le) + int(2.0 ** rng.uniform(0, 20)) + 1) for le in starts]
     lives += [(5, INFINITY), (-(2**62), 2**62), (INFINITY - 3, INFINITY - 1)]
-    frame = GridFrame(Policy(sd.Output.ALIGN, False, False), Hopping(100, 10), Gate(), Room("windows", "windows", 100))
+    frame = GridFrame(
+        Policy(sd.Output.ALIGN, False, False), Hopping(100, 10), EmitPolicy(), WindowBudget("windows", "windows", 100)
+    )
     rows, ids = Arrangement(0, False), np.arange(len(lives))
     frame.table.codes.of(np.zeros(1, dtype=np.int64))
     le, re = (np.array(times) for times in zip(*lives, strict=True))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdsl.engine.growing import GrowingColumn, WaitingColumn
+from streamdsl.engine.growing import GrowingColumn, LazyColumn
 from streamdsl.expr.held import Held
 from streamdsl.expr.table import column_of
 from streamdsl.io.arrow_held import ArrowSource
@@ -47,7 +47,7 @@ steps = st.lists(st.tuples(st.sampled_from(["append", "append", "keep", "keep", 
 def test_values_that_wait_are_those_that_were_put_in(
     first: list[Any], steps: list[tuple[str, list[Any]]], data: st.DataObject
 ) -> None:
-    column, model = WaitingColumn(held(first)), list(first)
+    column, model = LazyColumn(held(first)), list(first)
     for what, values in steps:
         rows = np.array(data.draw(st.lists(st.integers(0, len(model) - 1), min_size=1, max_size=4)), dtype=np.intp)
         if what == "append":

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from streamdsl.engine.buffered.holistic import HOLISTIC
 from streamdsl.engine.buffered.members import Members, Pairs, Values
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import AvgAccumulator, SumAccumulator
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.expr.table import column_of, flatnonzero
 from streamdsl.temporal.payload import payload_key
@@ -77,7 +77,7 @@ def test_sums_of_spans_are_those_of_the_members(values: list[Any], data: st.Data
     for function, accumulator in ((Sum(), SumAccumulator(0)), (Avg(), AvgAccumulator(0))):
         terms = Terms(len(values), [Part(ROWS, None, None, 1)])
         accumulator.add_terms(column_of(values), None, terms)
-        found = accumulator.results(Lanes.of_spans(members.first, members.last, members.n_windows, terms))
+        found = accumulator.results(AccumulatorColumns.of_spans(members.first, members.last, members.n_windows, terms))
         assert are_alike(found.tolist(), [function.of_values(each) for each in of_windows(members, values)])
 
 

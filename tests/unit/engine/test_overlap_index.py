@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.held import Held
-from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.overlap import Asked, OverlapIndex
+from streamdsl.engine.memory import MemoryMeter
+from streamdsl.engine.sorted.overlap import OverlapIndex, Probe
 from streamdsl.engine.sorted.side import SortedSide
+from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
 from streamdsl.expr.table import Column, Table
 from streamdsl.temporal import INFINITY
 
 
 def side_of(numbers: Column, le: Column, re: Column, pieces: int = 1) -> SortedSide:
     """Return a side that has taken rows in so many steps."""
-    side = SortedSide(Layout())
+    side = SortedSide(SortKeyEncoding())
     for rows in np.array_split(np.arange(len(le)), pieces):
         table = Table.from_payloads(rows.tolist())
         side.take(Batch(rows, le[rows], le[rows], re[rows], table), lambda batch: numbers[batch.ids])  # type: ignore[index]
-        side.settle()
+        side.end_step()
         looked(side.index, 0, 0, 1)
     return side
 
 
 def looked(index: OverlapIndex, number: int, lo: int, hi: int, copies: int = 1) -> set[int]:
     """Return the slots that are looked at for a row, asked for alone or among copies of it; each is looked at once."""
-    asked = Asked(*(np.full(copies, value, dtype=np.int64) for value in (number, lo, hi)))
+    asked = Probe(*(np.full(copies, value, dtype=np.int64) for value in (number, lo, hi)))
     slots = [int(slot) for at, slots in index.candidates(asked) for row, slot in zip(at, slots, strict=True) if row == copies - 1]
     assert len(slots) == len(set(slots))
     return set(slots)
@@ -81,7 +81,7 @@ def test_a_row_that_is_ended_is_looked_for_among_the_short_ones_from_then_on() -
     side = side_of(np.zeros(n, dtype=np.int64), le, np.full(n, INFINITY))
     table = Table.from_payloads(le.tolist())
     side.take(Batch(le, le, np.full(n, INFINITY), le + 2, table), lambda batch: le)
-    side.settle()
+    side.end_step()
     assert len(looked(side.index, 0, n - 1, n)) <= 3
 
 
@@ -103,8 +103,8 @@ def test_rows_that_a_cti_has_passed_are_let_go_and_their_memory_too() -> None:
     n = 10_000
     le = np.arange(n)
     side = side_of(np.zeros(n, dtype=np.int64), le, le + 5)
-    full = Held().bytes_of([side])
+    full = MemoryMeter().bytes_of([side])
     side.forget(n - 10)
     assert side.n_events == 15
-    assert Held().bytes_of([side]) < full / 100
+    assert MemoryMeter().bytes_of([side]) < full / 100
     assert len(looked(side.index, 0, n - 3, n)) >= 3

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.sorted import Layout, SortedSide
+from streamdsl.engine.sorted import SortedSide, SortKeyEncoding
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.engine.sorted.pieces import redone
+from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 
 
 def _redo(side: SortedSide, patches: Patches, inside: Periods) -> None:
-    _, moved, ends, come = redone(side, patches.owners, patches, inside)
+    _, moved, ends, come = piece_changes(side, patches.owners, patches, inside)
     side.end(moved, ends)
     if len(come.at):
         le = come.le
         side.put(Batch(le, le, le, come.re, Table(Schema.tuple(0), {}, len(le))), patches.owners[come.at])
-    side.settle()
+    side.end_step()
 
 
 def _pieces(side: SortedSide, owner: int) -> list[tuple[int, int]]:
@@ -35,7 +35,7 @@ def _pieces(side: SortedSide, owner: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("seed", range(5))
 def test_pieces_are_those_of_a_set_of_ticks(seed: int) -> None:
     rng = random.Random(seed)
-    side, known, owners = SortedSide(Layout()), -60, range(4)
+    side, known, owners = SortedSide(SortKeyEncoding()), -60, range(4)
     out: dict[int, set[int]] = {owner: set() for owner in owners}
     for _ in range(400):
         if rng.random() < 0.03:

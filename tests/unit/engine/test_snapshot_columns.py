@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
+from streamdsl.engine.data_driven.packing import Packing
+from streamdsl.engine.data_driven.sorted_index import SortedIndex
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operators.snapshot import SnapshotOperator
-from streamdsl.engine.swept.packing import Packing
-from streamdsl.engine.swept.sorted_index import SortedIndex
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Insert, Retract
 
@@ -41,7 +41,7 @@ def test_it_is_chosen_for_aggregates_that_can_be_taken_back() -> None:
 @pytest.mark.parametrize("size", [1, 3, 512])
 def test_the_index_is_a_sorted_map_whatever_the_size_of_its_pieces(size: int) -> None:
     rng, known, index = Random(size), dict[int, int](), SortedIndex()
-    with patch("streamdsl.engine.swept.sorted_index.PIECE", size):
+    with patch("streamdsl.engine.data_driven.sorted_index.PIECE", size):
         for turn in range(300):
             wanted = np.array(sorted(rng.sample(range(200), rng.randint(1, 5))))
             portion = index.portion(wanted, wanted)

@@ -9,7 +9,7 @@ import pytest
 from streamdsl.engine.general.event_index import EventRow
 from streamdsl.engine.general.group import Setting
 from streamdsl.engine.general.session import SessionWindows
-from streamdsl.engine.operator import Gate
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
 from streamdsl.windows import Output, Session
 
@@ -24,7 +24,7 @@ class Actor:
         self.spec, self.setting, self.rng = spec, setting, rng
         self.group = SessionWindows(setting, spec)
         self.lives: dict[int, Lifetime] = {}
-        self.watermark = self.cti = MIN_TIME
+        self.high_water = self.cti = MIN_TIME
         self.now = 0
 
     def act(self) -> None:
@@ -32,7 +32,7 @@ class Actor:
         action = self.rng.choices([self.insert, self.retract, self.raise_watermark, self.send_cti], [6, 6, 2, 1])[0]
         action()
         for entry in self.group.dirty.values():
-            self.group.settle(entry, MIN_TIME)
+            self.group.decide(entry, MIN_TIME)
         self.group.settled()
 
     def insert(self) -> None:
@@ -61,9 +61,9 @@ class Actor:
         self.raise_to(self.now + self.rng.choice([0, 2, 15]))
 
     def raise_to(self, time: int) -> None:
-        self.watermark = max(self.watermark, time)
+        self.high_water = max(self.high_water, time)
         self.group.cause = MIN_TIME
-        self.group.reveal(self.watermark)
+        self.group.reveal(self.high_water)
 
     def send_cti(self) -> None:
         self.cti = max(self.cti, self.now - self.rng.choice([0, 3, 10, 40]))
@@ -83,7 +83,7 @@ class Actor:
         settled = self.settled
         expected = {w: self.count(w) for w in self.windows() if w.le < group.made_before and w.re > settled}
         assert {Lifetime(e.le, e.re): e.n_events for e in group.windows} == expected
-        assert set(group.hidden) == {w.le for w in expected if not self.setting.gate.is_open(*w, self.watermark)}
+        assert set(group.hidden) == {w.le for w in expected if not self.setting.emit_policy.is_open(*w, self.high_water)}
         self.check_events()
         self.check_alarm()
         assert group.output_cti(self.cti) == self.spec.settled(
@@ -114,9 +114,9 @@ class Actor:
 
     def check_alarm(self) -> None:
         """No window begins or opens between the watermark and the time that the group asks to be called at."""
-        later = [w for w in self.windows() if w.re <= self.setting.gate.until]
-        times = [w.le for w in later] + ([w.re for w in later] if self.setting.gate.by_end else [])
-        due = min((time for time in times if time > self.watermark), default=None)
+        later = [w for w in self.windows() if w.re <= self.setting.emit_policy.until]
+        times = [w.le for w in later] + ([w.re for w in later] if self.setting.emit_policy.by_end else [])
+        due = min((time for time in times if time > self.high_water), default=None)
         alarm = self.group.next_reveal()
         assert due is None or (alarm is not None and alarm <= due)
 
@@ -127,7 +127,7 @@ class Actor:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.describe())
 def test_sessions_are_what_the_definition_says(spec: Session, sees_ends: bool, until: int, by_end: bool) -> None:
     for seed in range(6):
-        setting = Setting(Gate(by_end, until), Output.ALIGN, sees_ends, sees_ends)
+        setting = Setting(EmitPolicy(by_end, until), Output.ALIGN, sees_ends, sees_ends)
         actor = Actor(spec, setting, random.Random(f"{seed} {spec} {sees_ends} {until} {by_end}"))
         for _ in range(60):
             actor.act()

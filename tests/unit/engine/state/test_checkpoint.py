@@ -150,12 +150,12 @@ def test_another_format_and_another_version_are_refused(tmp_path: Path, monkeypa
         counts().restore(path)
 
 
-@pytest.mark.parametrize("format", [1, 2])
+@pytest.mark.parametrize("format", [1, 2, 3])
 def test_a_file_of_a_format_before_is_refused_with_the_remedy(format: int) -> None:
     """The files were written by the versions that had these formats, of the same query."""
     with pytest.raises(
         CheckpointError,
-        match=rf"(?s)has format {format}, this streamdsl reads format 3\nHint: let the version .* or begin anew",
+        match=rf"(?s)has format {format}, this streamdsl reads format 4\nHint: let the version .* or begin anew",
     ):
         counts().restore(Path(__file__).with_name(f"format_{format}.checkpoint"))
 

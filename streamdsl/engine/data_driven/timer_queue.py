@@ -1,4 +1,4 @@
-"""The agenda: places of groups in time that wait for the watermark, in a few sorted runs."""
+"""A queue of timers: times at which windows of a group become due, in a few sorted runs and a heap."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
 
-class Agenda:
-    """Times with a code each. Adding and taking out cost O(log n) for each, however they come.
+class TimerQueue:
+    """Timers, each a time and a code. Adding and removing cost O(log n) each, in any order.
 
-    >>> agenda = Agenda()
-    >>> agenda.add(np.array([7, 3]), np.array([0, 1]))
-    >>> agenda.pop_until(5)
+
+
+    >>> timers = TimerQueue()
+    >>> timers.add(np.array([7, 3]), np.array([0, 1]))
+    >>> timers.pop_until(5)
     (array([3]), array([1]))
-    >>> len(agenda)
+    >>> len(timers)
     1
     """
 
@@ -25,17 +27,17 @@ class Agenda:
         self._runs: list[tuple[Ticks, Rows]] = []
         self._size = 0
         self._heap: list[tuple[int, int]] = []
-        """Places that have been put on one by one."""
+        """Timers that were added one by one."""
 
     def __len__(self) -> int:
         return self._size + len(self._heap)
 
     def add_one(self, time: int, code: int) -> None:
-        """Put a single place on the agenda."""
+        """Add a single timer."""
         heapq.heappush(self._heap, (time, code))
 
     def pop_each(self, time: int) -> list[tuple[int, int]]:
-        """Do as `pop_until`, place by place: where there are few."""
+        """Do what `pop_until` does, timer by timer: for few of them."""
         found = []
         if any(times.item(0) <= time for times, _ in self._runs):
             times, codes = self.pop_until(time)
@@ -45,7 +47,7 @@ class Agenda:
         return found
 
     def add(self, times: Ticks, codes: Rows) -> None:
-        """Put places on the agenda."""
+        """Add timers."""
         if not len(times):
             return
         self._size += len(times)
@@ -56,7 +58,7 @@ class Agenda:
         self._runs.append((times[order], codes[order]))
 
     def pop_until(self, time: int) -> tuple[Ticks, Rows]:
-        """Take off and return the places up to a time."""
+        """Remove and return the timers up to a time."""
         if self._heap:
             self.add(*(np.array(column) for column in zip(*self._heap, strict=True)))
             self._heap = []
@@ -75,5 +77,5 @@ class Agenda:
         return np.concatenate([times for times, _ in found]), np.concatenate([codes for _, codes in found])
 
     def clear(self) -> None:
-        """Take everything off."""
+        """Remove all timers."""
         self._runs, self._size, self._heap = [], 0, []

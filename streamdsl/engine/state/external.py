@@ -40,7 +40,7 @@ def is_configuration(value: object) -> bool:
     return f"{cls.__module__}.".startswith(_CONFIGURATION) and not is_state(cls) and not isinstance(value, (tuple, type, Enum))
 
 
-class Outside:
+class ExternalReferences:
     """The names of what is not written, as seen from one object: `name` and `find`."""
 
     def __init__(self, parts: Parts, running: Mapping[str, Any], root: object = None) -> None:

@@ -1,4 +1,4 @@
-"""The rows that windows are computed from, in columns: what each holds of its group, lifetime, payload and arguments."""
+"""The rows from which windows are computed, in columns: group, lifetime, payload and arguments of each."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from streamdsl.temporal.time import Ticks
 
 _ALL: Final = slice(None)
 _MOST_LATE: Final = 256
-"""So many rows that come one by one wait at most."""
+"""The most single rows that wait to be put into columns."""
 
 
 class NewRows(NamedTuple):
-    """Rows that have come."""
+    """Rows that are inserted."""
 
     ids: Ids
     groups: Ticks
     le: Ticks
     re: Ticks
     arguments: Sequence[AnyColumn]
-    """One column for each module, then one for each `where` of a module: which rows it has chosen."""
+    """A column for each module, then one for each `where` of a module: which rows it selects."""
     table: Table | None
     """The payloads, where they decide the order of members."""
 
 
 class RowTable:
-    """Rows at places that stay until the table is swept; a row that is gone is there, but not alive."""
+    """Rows at places that stay until the table is swept. A removed row keeps its place, but is not alive."""
 
     def __init__(self, n_arguments: int, has_payloads: bool) -> None:
         none: Column = np.empty(0, dtype=np.int64)
@@ -45,7 +45,7 @@ class RowTable:
         self._arguments = GrowingTable(self._table([none] * n_arguments, 0))
         self.payloads = GrowingTable(Table.of_objects([])) if has_payloads else None
         self._late: list[tuple[Hashable, int, int, int, Sequence[Any]]] = []
-        """Rows that have come one by one, and wait until somebody reads a column."""
+        """Single rows that wait to be put into columns, until a column is read."""
         self.n_gone = 0
         self._places: dict[tuple[Hashable, int], int] | None = None
 
@@ -81,7 +81,7 @@ class RowTable:
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Which rows have not gone."""
+        """Which rows have not been removed."""
         return self._column(self._alive)
 
     def argument(self, number: int) -> Column:
@@ -95,7 +95,7 @@ class RowTable:
         return self._arguments.column(number).part(_ALL)
 
     def add(self, new: NewRows) -> Rows:
-        """Put rows at the end, and return their places."""
+        """Append rows, and return their places."""
         self.put_in_columns()
         first = len(self)
         ids = new.ids if isinstance(new.ids, np.ndarray) else object_column(new.ids.tolist())
@@ -107,7 +107,7 @@ class RowTable:
         return np.arange(first, len(self))
 
     def add_one(self, id: Hashable, group: int, le: int, re: int, arguments: Sequence[Any]) -> int:
-        """Put a single row of plain values at the end, and return its place."""
+        """Append a single row of plain values, and return its place."""
         place = len(self)
         self._late.append((id, group, le, re, arguments))
         if self._places is not None:
@@ -132,10 +132,7 @@ class RowTable:
         self._arguments.append(self._table(arguments, size))
 
     def remove(self, ids: Ids, le: Ticks) -> Rows:
-        """Let rows go, found by id and LE, and return the places where they were, -1 for one that is not there.
-
-        O(1) each, but for the first that goes.
-        """
+        """Remove rows by id and LE, and return their places, -1 for one that is not there. O(1) each, after the first."""
         if self._places is None:
             self._places = self._index()
         pairs = zip(ids.tolist(), le.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""Few changes, in Python's own values: for one row, columns cost more than they save.
+"""Row batches: a few changes as Python values. For a handful of rows, columns cost more than they save.
 
-A batch of this kind is read by operators that offer `few` (docs/decisions/10-few-rows-in-scalars.md); for all others it becomes
-columns when they look into it.
+Operators process a row batch by `change_rows` (docs/decisions/10-few-rows-in-scalars.md). To all other code it is a `Batch`,
+whose columns are made when they are first read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, Incarnations, PairIds, incarnation_of
-from streamdsl.engine.order import order_of_few
+from streamdsl.engine.order import row_order
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -29,22 +29,25 @@ PAIRS: Final = PairIds(object_column([]), object_column([]))
 """The origin of ids that are pairs."""
 
 Change: TypeAlias = tuple[Any, int, int, int, int]
-"""The change of a row: its id, how often it has come back, its LE, and its RE before and now.
+"""A change of one row: `(id, version, le, re_old, re_new)`.
 
-A sender's id is as the sender has it; it and the LE are the row's. The id of a window's result is the start of the window, and
-then the leaves of its group's key; of it alone is it known how often it has come back. The id of a pair is spelled out.
+The id of a source's row is the sender's; with the LE it identifies the row. The id of a window's result is a tuple of the
+window's start and the leaves of the group's key; only such ids have a version, which counts how often the result has come back.
+The id of a pair is spelled out.
 """
 
 Result: TypeAlias = tuple[Change, Values, int]
-"""How a window's result changes, its payload, and its group."""
+"""A change of a window's result, its payload as a tuple of values, and the number of its group."""
 
 
-class Few(Batch):
-    """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
+class RowBatch(Batch):
+    """A batch of few changes, row by row, none of which is a no-op. `values` has the fields of each payload as a tuple.
 
-    `origin` is of the kind that the ids are of, None for those of a sender.
+    `groups` are the group numbers of the rows, None outside of a group-apply. `origin` tells the kind of the ids: None for those
+    of a source. All columns of `Batch` are there too, and are made at the first read.
 
-    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+
+    >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> few.payloads(), len(few), few.le.tolist()
     ([7], 1, [3])
     """
@@ -67,7 +70,7 @@ class Few(Batch):
 
     @property
     def columns(self) -> Batch:
-        """The changes in columns."""
+        """The same changes in columns."""
         try:
             return self._columns
         except AttributeError:
@@ -99,26 +102,29 @@ class Few(Batch):
 
     @property
     def is_large(self) -> bool:
-        """Never."""
+        """False, always."""
         return False
 
     @property
-    def watermark(self) -> int:
-        """The largest LE."""
+    def high_water(self) -> int:
+        """The largest LE in the batch."""
         changes = self.changes
         return changes[0][2] if len(changes) == 1 else max([le for _, _, le, _, _ in changes])
 
     @property
-    def comes_in(self) -> bool:
+    def are_insertions(self) -> bool:
         """Whether each row is an insertion."""
         return all(le == re_old for _, _, le, re_old, _ in self.changes)
 
     def changed(self) -> Batch:
-        """Return all rows: each changes."""
+        """Return the batch itself: it has no no-op changes."""
         return self
 
-    def passed(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
-        """Return what a function makes of the rows, and the steps that have dropped some; None where columns have to say."""
+    def mapped(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
+        """Apply a row program; return the batch after it, and for each dropped row the step that dropped it.
+
+        None if the program cannot tell, or fails: then the columnar path must run.
+        """
         try:
             found = function(self.values, self.groups)
         except Exception:
@@ -131,10 +137,10 @@ class Few(Batch):
             if not kept:
                 return EMPTY, dropped
             changes = [changes[row] for row in kept]
-        return Few(changes, values, schema, groups, self.origin), dropped
+        return RowBatch(changes, values, schema, groups, self.origin), dropped
 
     def payloads(self) -> list[Any]:
-        """Return the payloads."""
+        """Return the payloads, as objects."""
         shape, values = self.schema.shape, self.values
         if shape is Shape.RECORD:
             return records_of(self.schema.names, values)
@@ -159,28 +165,28 @@ class Few(Batch):
         return found
 
     def rows(self) -> list[OutRow]:
-        """Return the rows as they go out."""
+        """Return the rows as egress sends them."""
         each = zip(self.row_ids(), self.changes, self.payloads(), strict=True)
         return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
 
-    def in_order(self) -> Few:
-        """Return the rows in the order in which they go out."""
+    def in_order(self) -> RowBatch:
+        """Return the batch in output order: retractions, then insertions, each by (LE, RE, payload)."""
         changes = self.changes
         if len(changes) == 1:
             return self
         lifetimes = [(True, le, re_new) if re_old == le else (False, le, re_old) for _, _, le, re_old, re_new in changes]
-        order = order_of_few(lifetimes, self.payloads)
+        order = row_order(lifetimes, self.payloads)
         if order is None:
             return self
-        return Few([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
+        return RowBatch([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
 
     @property
     def counts_versions(self) -> bool:
-        """Whether it is known how often each row has come back."""
+        """Whether the changes have versions of their own, so that egress need not assign any."""
         return type(self.origin) is WindowIds
 
     def events(self, names: Sequence[Any] | None = None) -> list[Event[Any]]:
-        """Return the physical events, in the order of the rows; rows are called so, or as their ids are."""
+        """Return the changes as physical events, in order; `names` are used as their ids, if given."""
         origin, parts, name = self.origin, None, None
         found: list[Event[Any]] = []
         for (id, version, le, re_old, re_new), payload in zip(self.changes, self.payloads(), strict=False):
@@ -194,16 +200,16 @@ class Few(Batch):
         return found
 
 
-def few_results(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
-    """Return what changes of windows' results."""
+def results_batch(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
+    """Return changes of windows' results as a batch."""
     if not results:
         return EMPTY
     changes, values, groups = zip(*results, strict=True)
-    return Few(changes, values, schema, groups if is_grouped else None, origin)
+    return RowBatch(changes, values, schema, groups if is_grouped else None, origin)
 
 
 def _column_of_one(value: Any) -> Column:
-    """Return what `column_of` does, for a single plain value."""
+    """Return a column of a single plain value; `column_of` does the same for any number of values."""
     try:
         return np.array([value], dtype=_DTYPES.get(type(value), object))
     except OverflowError:
@@ -211,12 +217,12 @@ def _column_of_one(value: Any) -> Column:
 
 
 def size_of(batch: Batch) -> int:
-    """Return the number of rows, as `len` does, but that is slow for what Python asks for often."""
-    return len(batch.changes) if type(batch) is Few else len(batch)
+    """Return the number of rows. It avoids `len`, whose call through `__len__` is slow on the path of single rows."""
+    return len(batch.changes) if type(batch) is RowBatch else len(batch)
 
 
-def in_columns(parts: Sequence[Few]) -> Batch:
-    """Return some changes as columns: parts with one schema, and ids of one kind."""
+def in_columns(parts: Sequence[RowBatch]) -> Batch:
+    """Return row batches as one batch in columns. They have the same schema, and ids of the same kind."""
     first = parts[0]
     ids, versions, le, re_old, re_new = zip(*[change for part in parts for change in part.changes], strict=True)
     values = zip(*[each for part in parts for each in part.values], strict=True)
@@ -232,7 +238,7 @@ def in_columns(parts: Sequence[Few]) -> Batch:
 
 
 def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | PairIds | None) -> Ids:
-    return Incarnations(object_column(ids), starts) if origin is None else origin.of_few(ids, versions)
+    return Incarnations(object_column(ids), starts) if origin is None else origin.from_rows(ids, versions)
 
 
 def _ticks(values: Sequence[int]) -> Ticks:

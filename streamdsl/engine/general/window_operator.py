@@ -18,11 +18,11 @@ from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.general.event_index import EventRow
 from streamdsl.engine.general.group import GroupWindows, Setting
 from streamdsl.engine.general.kinds import group_windows
-from streamdsl.engine.general.results import WindowResults
 from streamdsl.engine.general.time_bound import Fresh, check_time_bound
 from streamdsl.engine.general.window_index import OutputRow, WindowEntry
-from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.room import Coming, Room
+from streamdsl.engine.general.window_results import WindowResults
+from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
@@ -35,7 +35,7 @@ from streamdsl.windows import Hopping, Output, Session
 
 
 class Computed(NamedTuple):
-    """The results of one window before they are paired with those that are out."""
+    """The results of one window, before they are paired with the emitted ones."""
 
     group: GroupWindows
     key: int | None
@@ -47,35 +47,37 @@ class GeneralWindowOperator(Operator):
     """Windows of any kind with aggregates or an operator over them."""
 
     kind = "window (general)"
-    takes_gate = True
+    takes_emit_policy = True
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         super().__init__(label)
         self.node = node
         self.results = results = WindowResults(label, node)
-        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, label, self.room)
+        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
+        self.setting = Setting(
+            emit_policy, node.output, node.time_sensitive, node.sees_ends, results.stateful, label, self.budget
+        )
         self.groups: dict[int | None, GroupWindows] = {}
-        self.watermark = MIN_TIME
+        self.high_water = MIN_TIME
         self._alarms: list[tuple[int, int, int | None]] = []
         self._tickets = itertools.count()
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.room.open(len(batch) + len(self.groups))
+        self.budget.open(len(batch) + len(self.groups))
         touched: dict[int | None, GroupWindows] = {}
         for row, key, re_old, re_new in self._events(batch):
             group = touched[key] = self._group(key)
             group.take(row, re_old, re_new)
-        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        self.high_water = INFINITY if self.ending else max(self.high_water, batch.high_water, ctis[0])
         self._reveal(touched)
         computed = [self._compute(group, key, entry) for key, group in touched.items() for entry in group.dirty.values()]
         self._project(computed)
         return self._emit(touched, computed)
 
     def _reveal(self, touched: dict[int | None, GroupWindows]) -> None:
-        """Open the hidden windows that the watermark has reached, in the groups that have such."""
-        while self._alarms and self._alarms[0][0] <= self.watermark:
+        """Open the hidden windows that the high water has reached, in the groups that have such."""
+        while self._alarms and self._alarms[0][0] <= self.high_water:
             _, _, key = heapq.heappop(self._alarms)
             group = self.groups.get(key)
             if group is not None:
@@ -83,7 +85,7 @@ class GeneralWindowOperator(Operator):
                 touched[key] = group
         for group in touched.values():
             group.cause = MIN_TIME
-            group.reveal(self.watermark)
+            group.reveal(self.high_water)
 
     def _schedule(self, key: int | None, group: GroupWindows) -> None:
         time = group.next_reveal()
@@ -129,7 +131,7 @@ class GeneralWindowOperator(Operator):
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
     def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> Computed:
-        if not group.settle(entry, self.cti):
+        if not group.decide(entry, self.cti):
             if not entry.n_events:
                 entry.forget_computed()
             return Computed(group, key, entry, [])
@@ -169,7 +171,7 @@ class GeneralWindowOperator(Operator):
         return changes.batch(self.is_grouped)
 
     def _pair(self, group: GroupWindows, key: int | None, results: list[Computed], changes: Changes) -> None:
-        """Send the difference between the rows that are out and the right ones; each row keeps its id."""
+        """Emit the difference between the emitted rows and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
             check_time_bound(self.node.module.label, group, fresh)
@@ -189,7 +191,7 @@ class GeneralWindowOperator(Operator):
         ordinal = group.new_ordinal(le)
         return (self.label, le, ordinal) if key is None else (self.label, group.path, le, ordinal)
 
-    def could_make(self, coming: Coming) -> float:
+    def max_new_windows(self, arrivals: Arrivals) -> float:
         windows = self.node.windows
         if isinstance(windows, Hopping):
             size, hop = windows.size, windows.hop
@@ -197,8 +199,8 @@ class GeneralWindowOperator(Operator):
             size = hop = windows.max_duration
         else:
             return 0
-        return coming.beyond(
-            self.watermark if self.groups else None, size, hop, coming.rows if self.is_grouped else 1, len(self.groups)
+        return arrivals.beyond(
+            self.high_water if self.groups else None, size, hop, arrivals.rows if self.is_grouped else 1, len(self.groups)
         )
 
     def forget(self, cti: int) -> None:
@@ -210,7 +212,7 @@ class GeneralWindowOperator(Operator):
     def output_cti(self, ctis: list[int]) -> int:
         unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
         settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
-        if self.setting.gate.until < INFINITY:
+        if self.setting.emit_policy.until < INFINITY:
             # A window that may grow beyond the bound of the run is then not there.
             growing = (group for group in self.groups.values() if group.windows_grow)
             settled = min([settled, *(group.earliest_start(ctis[0]) for group in growing)])
@@ -225,14 +227,14 @@ class GeneralWindowOperator(Operator):
         return min([unseen, *(group.closed(cti) for group in self.groups.values())]) if self.node.sees_ends else unseen
 
     def held_back(self) -> int:
-        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
+        if not self.setting.emit_policy.by_end or self.node.output is Output.POINT_AT_END:
             return INFINITY
         return min(self._starts_held_back(), default=INFINITY)
 
     def _starts_held_back(self) -> Iterator[int]:
         """Yield the first LE of the rows of each window that has begun and is not open yet."""
         for group in self.groups.values():
-            for entry in group.hidden_windows(self.watermark):
+            for entry in group.hidden_windows(self.high_water):
                 if self.node.output is not Output.TIME_BOUND:
                     yield entry.le
                     break
@@ -242,7 +244,7 @@ class GeneralWindowOperator(Operator):
         return self.groups
 
     def slowest_group(self, cti: int) -> int | None:
-        """Return the group that holds the output CTI back, None if there is no group."""
+        """Return the group that holds back the output CTI, None if there is no group."""
         return min(self.groups, key=lambda key: self.groups[key].output_cti(cti), default=None)
 
     def state(self) -> dict[str, int]:

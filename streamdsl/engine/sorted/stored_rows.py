@@ -8,23 +8,23 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
 from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.engine.ids import Ids, of_spelled
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _MOST: Final = 256
-"""So many rows that have come one by one are kept as they are."""
+"""The most single rows that wait to be put into columns."""
 
 Row: TypeAlias = tuple[Any, int, int, Values, int, int | None]
-"""A row by itself: its id, LE and RE, the values of its payload, the number of its key, and its group."""
+"""A single row: its id, LE and RE, the values of its payload, the number of its key, and its group."""
 
 
 def _column(name: str) -> Any:
-    """Return a property: a column, in which all rows are then."""
+    """Return a property for a column that includes all rows."""
 
     def column(rows: StoredRows) -> Any:
         if rows._late:
@@ -35,12 +35,12 @@ def _column(name: str) -> Any:
 
 
 class StoredRows:
-    """Rows in the order in which they came; a row's place is its slot, until `keep`.
+    """Rows in order of arrival; the index of a row is its slot, until `keep` moves it.
 
-    `re` is a row's end, `was` the end that it had before the changes of this step, LE if it was not there. Rows that are gone for
-    good have both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
+    `re` is the end of a row, `was` its end before the changes of this step (LE: there was no row). Rows that are dropped have
+    both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
 
-    Rows that come one by one wait (`_late`) till they are many, or till somebody reads the columns: they are then put into these.
+    Single rows wait as tuples (`_late`) until they are many, or until a column is read: then they are put into the columns.
     """
 
     le: GrowingColumn = _column("_le")
@@ -64,7 +64,7 @@ class StoredRows:
 
     @property
     def n_late(self) -> int:
-        """How many rows wait to be put into columns."""
+        """The number of rows that wait to be put into columns."""
         return len(self._late)
 
     def _all(self) -> Iterator[GrowingColumn | GrowingIds | GrowingTable]:
@@ -75,18 +75,18 @@ class StoredRows:
 
     @property
     def notes(self) -> GrowingColumn:
-        """What is noted of each row."""
+        """The note of each row."""
         self.put_in_columns()
         assert self._notes is not None, "notes are kept"
         return self._notes
 
     def keep_notes(self, blank: int | None = None) -> None:
-        """Keep a note for each row that comes: an object, or an integer if the first one is."""
+        """Keep a note for each new row: an object, or an integer if the first one is."""
         self._blank = blank
         self._notes = GrowingColumn(np.empty(0, dtype=object if blank is None else np.int64))
 
     def append(self, batch: Batch, numbers: Column) -> Rows:
-        """Put rows at the end, as they are after the batch, and return their slots."""
+        """Append rows as they are after a batch, and return their slots."""
         first = len(self.le)
         self.le.append(batch.le)
         self.re.append(batch.re_new)
@@ -104,10 +104,10 @@ class StoredRows:
                 self._groups.append(batch.keys)
         return np.arange(first, len(self.le))
 
-    def takes(self, few: Few) -> bool:
-        """Say whether rows can come one by one: there have been others like them."""
+    def takes(self, batch: RowBatch) -> bool:
+        """Say whether rows can be added one by one: there are others of the same kind."""
         schema = self.schema
-        return (schema is few.schema or schema == few.schema) and (self._groups is None) is (few.groups is None)
+        return (schema is batch.schema or schema == batch.schema) and (self._groups is None) is (batch.groups is None)
 
     @property
     def schema(self) -> Schema | None:
@@ -115,7 +115,7 @@ class StoredRows:
         return None if self._payloads is None else self._payloads.schema
 
     def add_one(self, row: Row, note: Any = None) -> int:
-        """Take a row in of which some are alike (`takes`), as it is from now on, and return its slot."""
+        """Append a single row of a kind that it `takes`, and return its slot."""
         slot = len(self)
         self._late.append(row)
         if self._notes is not None:
@@ -125,7 +125,7 @@ class StoredRows:
         return slot
 
     def one(self, slot: int) -> Row:
-        """Return a row."""
+        """Return the row in a slot."""
         first = len(self._le)
         if slot >= first:
             return self._late[slot - first]
@@ -149,7 +149,7 @@ class StoredRows:
         return found
 
     def end_one(self, slot: int, re: int) -> bool:
-        """Let a row end elsewhere, if it stays; else return False, and do nothing."""
+        """Change the end of a row that stays; False, with no effect, if it does not."""
         id, le, _, *others = self.one(slot)
         if re <= le:
             return False
@@ -177,13 +177,13 @@ class StoredRows:
             self.note_one(slot, note)
 
     def note_of(self, slot: int) -> Any:
-        """Return what is noted of a row."""
+        """Return the note of a row."""
         assert self._notes is not None, "notes are kept"
         first = len(self._le)
         return self._notes.one(slot) if slot < first else self._late_notes[slot - first]
 
     def note_one(self, slot: int, note: Any) -> None:
-        """Note something of a row."""
+        """Set the note of a row."""
         assert self._notes is not None, "notes are kept"
         first = len(self._le)
         if slot < first:
@@ -198,21 +198,21 @@ class StoredRows:
         return self._ids.take(slots)
 
     def table(self, slots: Rows) -> Table:
-        """Return the payloads of some rows, until the next change of the rows."""
+        """Return the payloads of some rows; they are valid until the next change."""
         self.put_in_columns()
         return Table.of_objects([]) if self._payloads is None else self._payloads.take(slots)
 
     def ends(self, slots: Rows | slice) -> Ticks:
-        """Return the later of both ends of some rows."""
+        """Return the later of the old and the new end of some rows."""
         ends: Ticks = np.maximum(self.re.take(slots), self.was.take(slots))
         return self.found_until(self.le.take(slots), ends)
 
     def found_until(self, le: Ticks, re: Ticks) -> Ticks:
-        """Return up to when rows with these lifetimes are looked for."""
+        """Return the end by which rows with these lifetimes are indexed."""
         return re
 
     def again(self, slots: Rows) -> Rows:
-        """Put some rows at the end again, leaving nothing in their slots, and return their new ones."""
+        """Append some rows again, leave their slots empty, and return the new slots."""
         ends = self.le.take(slots), self.was.take(slots), self.re.take(slots)
         groups = None if self.groups is None else self.groups.take(slots)
         copies = Batch(self.ids(slots), *ends, materialised(self.table(slots)), groups)
@@ -224,7 +224,7 @@ class StoredRows:
         return new
 
     def drop(self, slots: Rows) -> None:
-        """Let go of some rows; their slots stay empty."""
+        """Drop some rows; their slots stay empty."""
         self.re.put(slots, MIN_TIME)
         self.was.put(slots, MIN_TIME)
         for column in (self._notes, self._ids, self._payloads):
@@ -232,13 +232,13 @@ class StoredRows:
                 column.clear(slots)
 
     def keep(self, slots: Rows) -> None:
-        """Keep some rows, in the slots from 0 on."""
+        """Keep these rows only, in slots from 0 on."""
         for column in self._all():
             column.keep(slots)
 
 
 class PointRows(StoredRows):
-    """Rows that are looked for by their LE alone, as if each were a point: they stay in their runs when their ends change."""
+    """Rows that are searched by LE alone, as points: they stay where they are in runs when their ends change."""
 
     def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
         first, found = len(self._le), []

@@ -1,4 +1,4 @@
-"""How a key's number and a time make one number to sort by, so that what may meet is found by search."""
+"""Sort keys: a key's number and a time encoded as one integer, so that overlaps are found by binary search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Column
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -16,18 +16,20 @@ _TIME_BITS: Final[int] = 34
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SAMPLE: Final = 1024
 _PATIENCE: Final = 256
-"""So many rows may be outside of the span that times are told apart in, and a sixteenth of those held."""
+"""The rows that may lie outside of the encoded span before it is moved, besides a sixteenth of those held."""
 
 
-class Layout:
-    """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows decide.
+class SortKeyEncoding:
+    """A code is a block number for the key in the high bits, and a place for the time in the low bits.
 
-    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told
-    apart in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a
-    code, codes are never in another order than times, and both sides of an operator share one layout. `version` changes with it.
+    Small key numbers are their own blocks; larger ones are hashed, and keys may share a block. Times are rounded to steps within
+    a span around most rows, and clamped to it. So every key and time has a code, and the order of codes never contradicts that of
+    times; rows with equal codes must be compared. The sides of an operator share one encoding; `version` is raised when codes
+    change.
 
-    >>> layout = Layout()
-    >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
+
+    >>> encoding = SortKeyEncoding()
+    >>> encoding.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
     True
     """
 
@@ -39,14 +41,14 @@ class Layout:
         self._place_around(0, 0)
 
     def _place_around(self, first: int, last: int) -> None:
-        """Choose the span: four times as long as most rows are apart, most of it ahead of them."""
+        """Choose the span: four times the distance of most rows, the larger part ahead of them."""
         self._step = max(0, (4 * (last - first)).bit_length() - _TIME_BITS)
         length: int = 2**_TIME_BITS << self._step
         self._first = max(first - length // 4, MIN_TIME)
         self._last = min(self._first + length - 1, INFINITY)
 
     def follow(self, numbers: Column, le: Ticks, re: Ticks) -> None:
-        """Look at rows that come; when too many are outside of what there are codes for, choose the codes anew."""
+        """Take note of new rows. If too many lie outside of the span, choose another one."""
         if not self.mixes and (int(numbers.min()) < 0 or int(numbers.max()) >> _KEY_BITS):
             self.mixes = True
             self.version += 1
@@ -56,7 +58,7 @@ class Layout:
                 self._move()
 
     def follow_one(self, number: int, le: int, re: int) -> None:
-        """Do as `follow` does, for a single row."""
+        """Do what `follow` does, for a single row."""
         if (not self.mixes and (number < 0 or number >> _KEY_BITS)) or not self._first <= le <= self._last:
             self.follow(*(np.array([value], dtype=np.int64) for value in (number, le, re)))
 
@@ -69,7 +71,7 @@ class Layout:
             self._place_around(int(sample[few]), int(sample[-1 - few]))
 
     def keys(self, numbers: Column) -> Codes:
-        """Return the numbers of the blocks of keys."""
+        """Return the block numbers of keys."""
         return ((numbers.view(np.uint64) * _MIX) >> np.uint64(64 - _KEY_BITS)).view(np.int64) if self.mixes else numbers
 
     def codes(self, numbers: Column, times: Ticks) -> Codes:
@@ -78,13 +80,13 @@ class Layout:
 
     @staticmethod
     def codes_of(keys: Codes, places: Codes) -> Codes:
-        """Return the codes of places in the blocks of keys."""
+        """Return the codes of places in blocks."""
         codes: Codes = keys << _TIME_BITS
         codes |= places
         return codes
 
     def places(self, times: Ticks) -> Codes:
-        """Return the places of times in a block."""
+        """Return the places of times within a block."""
         places: Codes = np.maximum(times, self._first)
         np.minimum(places, self._last, out=places)
         places -= self._first
@@ -93,7 +95,7 @@ class Layout:
         return places
 
     def length(self, le: Ticks, re: Ticks) -> int | None:
-        """Return how far the code of each last moment is behind that of the first; None where they are not all as far."""
+        """Return the distance from the code of the first moment to that of the last, None if it differs between rows."""
         if self._step or not len(le):
             return None
         duration = int(re[0]) - int(le[0])
@@ -101,17 +103,17 @@ class Layout:
         return duration - 1 if inside and (re - le == duration).all() else None
 
     def block(self, number: int) -> int:
-        """Return where the codes of a key begin."""
+        """Return the first code of a key's block."""
         key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number
         return key << _TIME_BITS
 
     def place(self, time: int) -> int:
-        """Return the place of a time in a block."""
+        """Return the place of a time within a block."""
         return (min(max(time, self._first), self._last) - self._first) >> self._step
 
 
 def _some_starts(rows: StoredRows) -> Ticks:
-    """Return LEs of rows that are there and end, not too many."""
+    """Return a sample of the LEs of rows that exist and have an end."""
     every = slice(None, None, max(1, len(rows) // _SAMPLE))
     le, re = rows.le.values[every], rows.re.values[every]
     starts: Ticks = le[(re > le) & (re < INFINITY)]

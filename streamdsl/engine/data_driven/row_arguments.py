@@ -1,4 +1,4 @@
-"""What aggregates are given of rows that come one by one."""
+"""The arguments of aggregates, for single rows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from streamdsl.engine.columnar.accumulator_columns import RowParts
 from streamdsl.engine.columnar.accumulators import Accumulator
-from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.expr.nodes import Choose, Constant, Expr
 from streamdsl.expr.scalars import Values
 from streamdsl.udm.aggregates import BoundAgg
@@ -15,23 +15,23 @@ from streamdsl.udm.aggregates import BoundAgg
 _NO_REALS: Final[AbstractSet[int]] = frozenset()
 
 
-class Given(NamedTuple):
-    """What aggregates are given of a row."""
+class RowArguments(NamedTuple):
+    """The arguments of all aggregates for one row."""
 
     values: Values
-    """Of each aggregate that reads rows its argument, and where it has a `where`, whether that has chosen the row."""
-    parts: LaneParts
-    """What the row adds to the sums of a window."""
+    """The argument of each aggregate that has one, followed by whether its `where` selects the row, if it has one."""
+    parts: RowParts
+    """What the row adds to the totals of a window."""
     reals: AbstractSet[int]
-    """The aggregates to which it adds a float, as it is sure to."""
+    """The aggregates to which it certainly adds a float."""
 
 
-NOTHING: Final = Given((), [], _NO_REALS)
-"""What aggregates are given that count rows and read none."""
+NOTHING: Final = RowArguments((), [], _NO_REALS)
+"""The arguments for aggregates that only count rows."""
 
 
-class Arguments:
-    """Where the arguments of aggregates, and what their `where` says, stand among what is given of a row."""
+class ArgumentSlots:
+    """The index of each aggregate's argument, and of its `where`, in `RowArguments.values`."""
 
     def __init__(self, aggregates: Sequence[BoundAgg]) -> None:
         self.places: dict[int, tuple[int, int | None]] = {}
@@ -41,11 +41,11 @@ class Arguments:
                 self.places[number] = self.size, None if agg.where is None else self.size + 1
                 self.size += 1 if agg.where is None else 2
 
-    def given(self, values: Values, accumulators: Sequence[Accumulator]) -> Given | None:
-        """Return what is given of a row; None where columns have to say."""
+    def of_row(self, values: Values, accumulators: Sequence[Accumulator]) -> RowArguments | None:
+        """Return the arguments of a row; None if the columnar path must compute them."""
         if not accumulators:
-            return Given(values, [], _NO_REALS)
-        parts: LaneParts = []
+            return RowArguments(values, [], _NO_REALS)
+        parts: RowParts = []
         for accumulator in accumulators:
             place = self.places.get(accumulator.number)
             if place is not None:
@@ -53,11 +53,11 @@ class Arguments:
                 if each is None:
                     return None
                 parts += each
-        return Given(values, parts, {key[0] for key, _ in parts if key[1] == "floats" and self.places[key[0]][1] is None})
+        return RowArguments(values, parts, {key[0] for key, _ in parts if key[1] == "floats" and self.places[key[0]][1] is None})
 
 
-def given_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
-    """Return the expressions of what aggregates are given of a row; the argument of one that is not chosen is None."""
+def argument_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
+    """Return the expressions of `RowArguments.values`. The argument is None if `where` does not select the row."""
     found: list[Expr] = []
     for agg in aggregates:
         if agg.where is not None:

@@ -1,4 +1,4 @@
-"""Results that are out of windows whose ends move."""
+"""The emitted results of windows whose ends move."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from streamdsl.temporal.time import Ticks
 
 
 class EndingResults(VersionedResults):
-    """The results of slots, each with the RE that has been sent.
+    """Emitted results by slot, each with the RE that it was emitted with.
+
+
 
     >>> results = EndingResults()
     >>> results.grow(1)
@@ -28,7 +30,7 @@ class EndingResults(VersionedResults):
         super().grow(size)
         self.re = longer(self.re, size)
 
-    def sent_ends(self, slots: Rows, re: Ticks) -> Ticks:
+    def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
         return self.re[slots]
 
     def put_ends(self, slots: Rows, re: Ticks) -> None:

@@ -1,7 +1,7 @@
-"""Rows that wait: where only final results go out, rows can be left aside until a CTI comes that may close a window of theirs.
+"""The input buffer of a session that emits final results only: insertions wait until a CTI may close one of their windows.
 
-The rule: below a CTI that the open windows tell, whatever insertions come, nothing is sent and no output CTI rises. So they are
-run together, in columns, when that CTI comes, when they are many, or when somebody looks at the session.
+The open windows give a CTI below which no insertions can cause an emission or raise the output CTI. Until that CTI the rows are
+only collected. They run together, in columns, when it arrives, when they are many, or before anything reads the session.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Joined
-from streamdsl.engine.few import size_of
+from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.together import joined
+from streamdsl.engine.row_batch import size_of
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
 
 _MOST: Final = 4096
-"""So many rows wait at most: with more, none would cost less."""
+"""The most rows that wait; a larger batch would not be cheaper."""
 _MOST_POINTS: Final = 2**17
-"""So many points wait at most: where all rows of a window run together, it is no window that has cells."""
+"""The most points that wait. Points of one window are summed up without making columns of windows."""
 _EACH: Final = 64
-"""Points that are in no more windows than this make no more than a push may."""
+"""Points that are in at most this many windows make no more windows than a push may."""
 
 
-class Waiting:
-    """The insertions of the only source of a session that wait, and the CTI that they wait for."""
+class InputBuffer:
+    """The waiting insertions of the only source of a session, and the CTI that they wait for."""
 
     def __init__(self, graph: Graph) -> None:
         self._windows = final_windows(graph)
         self._only = self._windows[0] if [stage.operator for stage in graph.frontiers[-1:]] == self._windows else None
-        """The only window, where its results go out as they are."""
+        """The window operator, if it is the only one and its results are the output."""
         self._most_points = _MOST_POINTS if all(each.grid.size <= _EACH * each.grid.hop for each in self._windows) else _MOST
         self._until = MIN_TIME
         self._batches: list[Batch] = []
@@ -47,7 +47,7 @@ class Waiting:
         self._cti = self._run = MIN_TIME
 
     def take(self, pieces: Mapping[str, Piece]) -> bool:
-        """Keep a piece for later, and return True; False where it has to run now, after those that wait."""
+        """Collect a piece, and return True; False if it must run now, after the rows that wait."""
         if self._until == MIN_TIME:
             return False
         ((batch, cti),) = pieces.values()
@@ -57,10 +57,10 @@ class Waiting:
         return True
 
     def close(self, pieces: Mapping[str, Piece]) -> Piece | None:
-        """Take a piece whose CTI closes windows, and return what runs now: the rows that are in these, and the end of the last.
+        """Take a piece whose CTI closes windows, and return the rows of these windows, with the end of the last one as the CTI.
 
-        The others wait on, as if the CTI had been that end when they came: from there to the CTI nothing happens. None where all
-        rows have to run, some of which may be no points.
+        The other rows wait on, as if that end had been the CTI before them: between it and the piece's CTI nothing is emitted.
+        None, with no effect, if all rows must run, as some may not be points.
         """
         if self._until == MIN_TIME or self._only is None:
             return None
@@ -80,26 +80,26 @@ class Waiting:
         return Piece(_together(now), end)
 
     def _has_room(self, batch: Batch) -> bool:
-        """Take insertions, unless there are too many of them."""
+        """Collect insertions; False, with no effect, if there are too many of them."""
         size = size_of(batch)
         if not size:
             return True
-        if not batch.comes_in or self._size + size > (self._most_points if batch.are_points else _MOST):
+        if not batch.are_insertions or self._size + size > (self._most_points if batch.are_points else _MOST):
             return False
         self._size += size
         self._batches.append(batch)
         return True
 
     def release(self) -> Piece | None:
-        """Return the rows that wait, with the CTI that has come since; None if nothing has."""
+        """Return the rows that wait, with the latest CTI; None if nothing has arrived."""
         if self._cti == self._run and not self._batches:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
         self._size = 0
-        return Piece(_together(joined(batches)), self._cti)
+        return Piece(_together(coalesced(batches)), self._cti)
 
     def wait(self, cti: int) -> None:
-        """Wait anew, now that everything has run and the source has come so far."""
+        """Start to wait, after everything has run up to a CTI."""
         self._run = self._cti = cti
         self._until = min((window.quiet_until(cti) for window in self._windows), default=MIN_TIME)
 
@@ -127,7 +127,7 @@ def final_windows(graph: Graph) -> list[FinalWindow]:
             sees_source.add(number)
         if operator is not None and is_behind.issuperset(inputs):
             is_behind.add(number)
-        elif operator is not None and operator.shows_at_ends and sees_source.issuperset(inputs):
+        elif operator is not None and operator.emits_at_window_end and sees_source.issuperset(inputs):
             found[number] = cast("FinalWindow", operator)
             is_behind.add(number)
     is_all = len(graph.sources) == 1 and is_behind.issuperset(graph.outputs)

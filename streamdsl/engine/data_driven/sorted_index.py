@@ -1,4 +1,4 @@
-"""A sorted index from numbers to slots, in pieces: what a change touches is taken out, changed as plain arrays, and put back."""
+"""A sorted index from numbers to slots, in pieces: a change takes a portion out, edits it as plain arrays, and puts it back."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from streamdsl.expr.table import Column, Rows, flatnonzero
 
 PIECE: Final = 512
-"""Entries of a piece when it is made; one with more than twice as many is cut."""
+"""The entries of a new piece; one with more than twice as many is split."""
 _FEW: Final = 8
 
 
 class Portion(NamedTuple):
-    """Some runs of neighbouring entries, in order; `run` says which run an entry is in."""
+    """Some runs of neighbouring entries, in order; `run` is the run of each entry."""
 
     numbers: Column
     slots: Rows
     run: Rows
     pieces: list[tuple[int, int]]
-    """The pieces `[first, stop)` of the index that each run is made of."""
+    """The pieces `[first, stop)` of the index that each run covers."""
 
     def insert(self, at: Rows, numbers: Column, slots: Rows) -> Portion:
-        """Return the portion with more entries, each before the entry `at` that it has now."""
+        """Return the portion with more entries, each before the entry that is `at` now."""
         if not len(at):
             return self
         if not len(self.slots):
@@ -51,7 +51,9 @@ class Portion(NamedTuple):
 
 
 class SortedIndex:
-    """Slots in the order of their numbers. What is looked up or changed costs by its own size, not by the index's.
+    """Slots in the order of their numbers, in pieces: as in a `SortedList`, a change costs by its own size, not by the index's.
+
+
 
     >>> index = SortedIndex()
     >>> index.put(index.all().insert(np.array([0, 0]), np.array([3, 7]), np.array([10, 11])))
@@ -123,7 +125,9 @@ class SortedIndex:
         return numbers, slots
 
     def has_more(self, low: int, high: int, most: int) -> bool:
-        """Say whether there are more than so many entries from `low` to `high`, or about as many.
+        """Say whether there are more than `number` entries from `low` to `high`; a few less may count as more.
+
+
 
         >>> index = SortedIndex()
         >>> for number in (3, 7, 9):

@@ -1,7 +1,6 @@
-"""Why a session gives no output, or no more: rows that are held back, and what keeps the CTI from going on.
+"""Why a session emits nothing, or nothing more: the rows that are held back, and what keeps the output CTI from advancing.
 
-The way of the CTI is followed from the output back: to the operator that is settled less far than its input, else to the source
-that is behind.
+The CTI is traced from the output back to the operator whose CTI is behind its input's, or else to the source that is behind.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ _MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
 """Operators whose CTI follows at a distance, and so holds back nothing."""
 
 
-class Feed(Protocol):
-    """What feeds a source: how much has come, how much of it went on, and what did not."""
+class SourceStats(Protocol):
+    """What feeds a source: how many events have arrived, how many changes were made of them, and which events were rejected."""
 
     @property
     def events_in(self) -> int:
-        """The number of events, or of changes, that have come."""
+        """The number of events, or of changes, that have arrived."""
 
     @property
     def changes_out(self) -> int:
-        """The number of changes that went on."""
+        """The number of changes that were passed on."""
 
     @property
     def rejected(self) -> Rejections:
@@ -46,12 +45,12 @@ class Feed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """A session as it stands."""
+class Diagnosis:
+    """The state of a session, from which its text says what holds the output back."""
 
     graph: Graph
     egress: FinalEgress | SpeculativeEgress
-    sources: Mapping[str, Feed]
+    sources: Mapping[str, SourceStats]
     ctis: Mapping[str, int]
     unit: Unit | None
 
@@ -63,7 +62,7 @@ class Why:
         return cause or self._swallowed()
 
     def _waiting(self) -> str:
-        """Return which rows wait to be sent."""
+        """Describe the rows that wait to be emitted."""
         if isinstance(self.egress, FinalEgress) and (ends := self._held_ends(self.egress)):
             first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
             if isinstance(self.egress, HoldingEgress):
@@ -78,15 +77,15 @@ class Why:
             return f'emit="final" holds back {what}, of which the first ends at {self._time(first)}'
         for operator in self.graph.operators:
             if (first := operator.held_back()) < INFINITY:
-                watermark = self._time(getattr(operator, "watermark", MIN_TIME))
+                high_water = self._time(getattr(operator, "high_water", MIN_TIME))
                 return (
                     f'{operator.label} holds back its windows from {self._time(first)} on: emit="watermark" shows a window '
-                    f"once an event or a CTI reaches its end, and they have reached {watermark}"
+                    f"once an event or a CTI reaches its end, and they have reached {high_water}"
                 )
         return ""
 
     def _cause(self) -> str:
-        """Return what keeps the CTI from going on."""
+        """Describe what keeps the CTI from advancing."""
         name, cti = min(self.ctis.items(), key=lambda item: item[1])
         if cti == MIN_TIME and not any(source.events_in for source in self.sources.values()):
             return f"no events yet, and no CTI: source {name!r} has got nothing"
@@ -107,7 +106,7 @@ class Why:
         )
 
     def _holder(self) -> Operator | None:
-        """Return the operator nearest to the output that is settled less far than its input."""
+        """Return the operator nearest to the output whose CTI is behind its input's."""
         (at,) = self.graph.outputs
         while (operator := self.graph.stages[at].operator) is not None:
             if operator.input_ctis and operator.cti < min(operator.input_ctis) and not isinstance(operator, _MOVING):
@@ -146,11 +145,11 @@ class Why:
         return f"{group}{windows.describe()} waits for the end of a window"
 
     def _held_ends(self, egress: FinalEgress) -> list[int]:
-        """Return the REs of the rows that are kept back as they are not final."""
+        """Return the REs of the rows that are held back because they are not final."""
         return [*egress.held_ends(), *(end for operator in self.graph.operators for end in operator.held_ends())]
 
     def _swallowed(self) -> str:
-        """Return which source has dropped all its events, or which filter has let no row pass, if so no row came out."""
+        """Describe a source that has dropped all its events, or a filter that has passed no row, if so nothing was emitted."""
         for name, source in self.sources.items():
             if source.events_in and not source.changes_out and source.rejected:
                 dropped = f"source {name!r} has dropped its {source.events_in} events"
@@ -167,7 +166,7 @@ class Why:
 
 
 def _slowest_group(operator: Any) -> str:
-    """Return the group whose windows are settled least far."""
+    """Return the group whose windows are the last to close."""
     if operator.key_table is None:
         return ""
     slowest = getattr(operator, "slowest_group", None)

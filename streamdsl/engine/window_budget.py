@@ -1,7 +1,7 @@
 """How many windows a push may make: a wrong RE, or a leap in time, must not fill the memory with them.
 
-Operators count what they are about to make (`Room.take`) and raise before they make it. A session whose push could come so far
-(`Coming`) takes note of what is, so that the push can be undone.
+An operator charges the windows that it is about to make to its budget (`WindowBudget.take`), which raises before they are made.
+Where a push could exceed the budget (`Arrivals`), the session first copies its state (`Backup`), so that the push can be undone.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.expr.table import least
 
 MOST: Final = 1_000_000
-"""So many windows may come of a push unless `engine_options["most_windows"]` says otherwise."""
+"""The most windows that a push makes, unless `engine_options["most_windows"]` says otherwise."""
 PER_ROW: Final = 64
-"""So many there may be for each row of it in any case."""
+"""The windows that are always allowed for each row of a push."""
 
 
 FEW: Final = 10_000
-"""So many windows are no matter, whatever is said to be the most."""
+"""A number of windows that is always allowed."""
 
 
-class Room:
-    """What an operator may still make in this step.
+class WindowBudget:
+    """The windows that an operator may still make in this step.
 
-    >>> room = Room("window_aggregate_1", "tumbling(1) windows", 1000)
-    >>> room.open(rows=2)
-    >>> room.take(900)
-    >>> room.take(200)
+
+    >>> budget = WindowBudget("window_aggregate_1", "tumbling(1) windows", 1000)
+    >>> budget.open(rows=2)
+    >>> budget.take(900)
+    >>> budget.take(200)
     Traceback (most recent call last):
         ...
     streamdsl.errors.UnboundedOutputError: window_aggregate_1 would make more than 1000 tumbling(1) windows of 2 rows at once
@@ -52,12 +53,12 @@ class Room:
         self.left = most
 
     def open(self, rows: int) -> None:
-        """Begin a step in which so many rows change."""
+        """Begin a step with so many changed rows."""
         self.rows = rows
         self.left = max(self.most, PER_ROW * rows)
 
     def take(self, windows: int) -> None:
-        """Make so many windows. Raises `UnboundedOutputError`."""
+        """Charge windows to the budget. Raises `UnboundedOutputError` if it is exceeded."""
         self.left -= windows
         if self.left < 0:
             most = max(self.most, PER_ROW * self.rows)
@@ -69,33 +70,35 @@ class Room:
 
 
 @dataclass
-class Coming:
-    """What a push brings to an operator: so many rows, from which time on, and the time up to which windows begin then."""
+class Arrivals:
+    """The input of an operator in one push: the number of rows, their first LE, and the time up to which windows begin."""
 
     rows: int
     start: int
     end: int
     batches: Sequence[Batch] | None = None
-    """The rows; None: they may last until the end."""
+    """The rows; None if they are not known, and may last to the end."""
 
     @classmethod
-    def of(cls, batches: Iterable[Batch], cti: int) -> Coming:
-        """Return what batches and a CTI bring.
+    def of(cls, batches: Iterable[Batch], cti: int) -> Arrivals:
+        """Return the arrivals of batches and a CTI.
 
-        >>> Coming.of([], 7)
-        Coming(rows=0, start=7, end=7, batches=[])
+
+        >>> Arrivals.of([], 7)
+        Arrivals(rows=0, start=7, end=7, batches=[])
         """
         held = [batch for batch in batches if len(batch)]
-        starts = [min(le for _, _, le, _, _ in each.changes) if type(each) is Few else least(each.le) for each in held]
-        return cls(sum(map(len, held)), min([cti, *starts]), max([cti, *(each.watermark for each in held)]), held)
+        starts = [min(le for _, _, le, _, _ in each.changes) if type(each) is RowBatch else least(each.le) for each in held]
+        return cls(sum(map(len, held)), min([cti, *starts]), max([cti, *(each.high_water for each in held)]), held)
 
     @functools.cached_property
     def lasting(self) -> float:
-        """How long all rows live together, as far as windows have begun by the end."""
+        """The total duration of all rows, up to the time until which windows begin."""
         if self.batches is None:
             return math.inf
         return sum(
-            len(each) if each.are_points else self._lasting(each.columns if type(each) is Few else each) for each in self.batches
+            len(each) if each.are_points else self._lasting(each.columns if type(each) is RowBatch else each)
+            for each in self.batches
         )
 
     def _lasting(self, batch: Batch) -> float:
@@ -103,7 +106,9 @@ class Coming:
         return float(np.maximum(ends - batch.le, 0).sum(dtype=np.float64))
 
     def beyond(self, opened: int | None, size: int, hop: int, groups: int, held: int) -> float:
-        """Return at most how many windows of a grid it makes: rows come in so many groups, and in so many rows are held.
+        """Return an upper bound of the windows of a grid that are made:
+
+        the arrivals are in `groups` groups, and `held` rows are there.
 
         `opened` is the time up to which windows have begun, None if there are none.
         """
@@ -116,15 +121,15 @@ class Coming:
 
 
 def most_windows(options: Mapping[str, Any]) -> int:
-    """Return how many windows may come of a push. Raises `QueryError`."""
+    """Return the most windows that a push may make. Raises `QueryError`."""
     found = options.get("most_windows", MOST)
     if type(found) is not int or found < 1:
         raise QueryError(f'engine_options["most_windows"] is a number of windows, 1 or more, not {found!r}')
     return found
 
 
-class Before:
-    """What objects held, so that they can hold it again: copies of all but `fixed`, which does not change."""
+class Backup:
+    """A copy of what objects hold, so that it can be restored. Objects in `fixed` are shared, as they do not change."""
 
     def __init__(self, objects: Iterable[Any], fixed: Iterable[Any], owner: Any, own: Mapping[str, Any]) -> None:
         self._objects = list(objects)
@@ -133,7 +138,7 @@ class Before:
         self._owner, self._own = owner, copy.deepcopy(dict(own), memo)
 
     def back(self) -> None:
-        """Let the objects hold what they held, and their owner what is its own."""
+        """Restore what the objects and their owner held."""
         for name, value in self._own.items():
             setattr(self._owner, name, value)
         for each, held in zip(self._objects, self._held, strict=True):

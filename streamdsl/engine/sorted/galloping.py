@@ -1,4 +1,4 @@
-"""A walk through the rows that start in a period, from one of its ends on, until what was found says that it is enough."""
+"""Galloping search: reads the rows that start in a period from one end on, until those found show that no later one matters."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from streamdsl.engine.sorted.overlap import Asked, OverlapIndex
-from streamdsl.engine.sorted.run import Ranges, SortedRun
+from streamdsl.engine.sorted.overlap import OverlapIndex, Probe
+from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
 Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]
-"""Given who asks and the slots of candidates: which of these are found, and beyond which nothing is."""
+"""Given probes and the slots of candidates: which candidates are found, and which of them limit the search."""
 
 _NO_RANGES: Final = Ranges(*np.empty((3, 0), dtype=np.intp))
 _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max
 
 
-class Walk:
-    """Those who ask walk at the same time, through 1 row, then 2, 4, 8, ...: at most twice as many as each needs, in few steps.
+class GallopingSearch:
+    """All probes search at the same time, through 1 row, then 2, 4, 8, ...: each reads at most twice the rows that it needs.
 
-    A run is in order of codes, and rows with one code in any order: a limit is a code, and rows that have it are still looked at.
-    Where to look costs little (`is_cheap`), at rows that are in no run all look at once.
+    A run is in order of codes, and rows with the same code are in any order; so a limit is a code, and rows that have it are
+    still read. If reading is cheap (`is_cheap`), all unindexed rows are read at once.
     """
 
-    def __init__(self, index: OverlapIndex, asked: Asked, is_forward: bool, look: Look, is_cheap: bool) -> None:
+    def __init__(self, index: OverlapIndex, probe: Probe, is_forward: bool, look: Look, is_cheap: bool) -> None:
         self._index = index
-        self._asked = asked
+        self._probe = probe
         self._is_forward = is_forward
         self._look = look
         self._is_cheap = is_cheap
-        self._limits: Codes = np.full(len(asked.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
+        self._limits: Codes = np.full(len(probe.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
 
     def found(self) -> Iterator[tuple[Rows, Rows]]:
-        """Yield who asks, and the slots of what it finds."""
-        at, slots = self._index.among_last(self._asked)
+        """Yield pairs of a probe and the slot of a row that it finds."""
+        at, slots = self._index.among_unindexed(self._probe)
         if len(at) and self._is_cheap:
             found, _ = self._look(at, slots)
             yield at[found], slots[found]
         elif len(at):
             yield from self._through(*self._index.run_of(at, slots))
-        for run, ranges in self._index.ranges(self._asked):
+        for run, ranges in self._index.ranges(self._probe):
             yield from self._through(run, ranges)
 
     def _through(self, run: SortedRun, ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:
         width = 1
-        while len((ranges := self._that_go_on(run, ranges)).rows):
-            near, ranges = self._parted(ranges, width)
+        while len((ranges := self._continuing(run, ranges)).rows):
+            near, ranges = self._split(ranges, width)
             for at, places in near.expanded():
                 yield self._looked(run, at, places)
             width *= 2
 
-    def _that_go_on(self, run: SortedRun, ranges: Ranges) -> Ranges:
-        """Return those ranges in which the next row is not beyond the limit."""
+    def _continuing(self, run: SortedRun, ranges: Ranges) -> Ranges:
+        """Return the ranges whose next row is not beyond the limit."""
         if not len(ranges.rows):
             return ranges
         limits = self._limits[ranges.rows]
@@ -65,8 +65,8 @@ class Walk:
             on = flatnonzero(run.first[ranges.first + ranges.size - 1] >= limits)
         return ranges if len(on) == len(limits) else ranges.take(on)
 
-    def _parted(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
-        """Return the near parts of ranges, so wide, and what is left."""
+    def _split(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
+        """Split ranges: the next rows of each, as many as `width`, and the rest."""
         rows, first, size = ranges
         near = np.minimum(size, width)
         far = size - near

@@ -1,4 +1,4 @@
-"""What a running query holds in memory, found by walking it: no operator has a formula for that, which could forget something."""
+"""The memory of a running query, measured by walking its objects: a formula for each operator could forget something."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.state.outside import is_configuration
+from streamdsl.engine.state.external import is_configuration
 
 _MANY: Final = 64
-"""A collection of more is looked at in a sample of so many."""
+"""A larger collection is measured by a sample of this many items."""
 _CODE: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, MappingProxyType, enum.Enum)
 _PER_ITEM: Final[dict[type, tuple[int, int]]] = {
     list: (56, 8),
@@ -26,17 +26,18 @@ _PER_ITEM: Final[dict[type, tuple[int, int]]] = {
     frozenset: (216, 48),
     deque: (624, 8),
 }
-"""The bytes of a collection, and of each of its items: what it has room for besides is left out, so that alike costs alike."""
+"""The bytes of a collection, and of each item. Spare capacity is left out, so that equal contents have equal sizes."""
 
 
-class Held:
-    """Counts bytes; what has been counted once, or is `known`, counts no more.
+class MemoryMeter:
+    """Counts the bytes of objects, each object once. Objects that are `known` are not counted.
 
-    >>> held = Held()
+
+    >>> held = MemoryMeter()
     >>> row = ("a" * 1000, [1.5] * 100)
     >>> 1000 < held.bytes_of([row]) < 3000, held.bytes_of([row])
     (True, 0)
-    >>> 0.5 < Held().bytes_of([list(map(float, range(10**5)))]) / 3_300_000 < 2
+    >>> 0.5 < MemoryMeter().bytes_of([list(map(float, range(10**5)))]) / 3_300_000 < 2
     True
     """
 
@@ -44,7 +45,7 @@ class Held:
         self._seen = set(map(id, known))
 
     def bytes_of(self, values: Iterable[Any]) -> int:
-        """Return the bytes of values and of all that they hold, but what comes from the query."""
+        """Return the bytes of values and of all that they refer to, except what belongs to the query."""
         found, open_ = 0, list(values)
         while open_:
             value = open_.pop()
@@ -59,13 +60,13 @@ class Held:
                 continue
             if isinstance(value, np.ndarray):
                 found += 112 + (value.nbytes if value.base is None else 0)
-                # Places without an object say nothing of the others.
+                # None says nothing about the size of the other objects.
                 parts: Any = [each for each in value.ravel().tolist() if each is not None] if value.dtype == object else ()
                 open_ += [] if value.base is None else [value.base]
             else:
                 size, each = _PER_ITEM.get(cls, (0, 0))
                 found += size + each * len(value) if size else sys.getsizeof(value)
-                # Of an object's own dictionary the collector tells nothing from Python 3.13 on.
+                # From Python 3.13 on, gc.get_referents omits an object's own dictionary.
                 parts = list(chain.from_iterable(value.items())) if cls is dict else gc.get_referents(value)
             if len(parts) <= _MANY:
                 open_.extend(parts)
@@ -74,8 +75,8 @@ class Held:
         return found
 
     def _sampled(self, parts: Sequence[Any]) -> int:
-        """Return about how many bytes many parts have: what they share is met in the first ones, the others tell the rest."""
-        step = len(parts) // _MANY | 1  # odd: keys and values take turns in a dictionary
+        """Estimate the bytes of many items: what all share is in the first half of the sample, the second half tells the rest."""
+        step = len(parts) // _MANY | 1  # odd, because keys and values alternate in a dictionary
         sample = list(parts[::step])
         half = len(sample) // 2
         first, rest = self.bytes_of(sample[:half]), self.bytes_of(sample[half:])

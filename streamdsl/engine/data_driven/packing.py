@@ -61,7 +61,7 @@ class Packing:
         if len(times) and times.max() == INFINITY:
             times = np.where(times == INFINITY, self._base + (1 << self._bits) - 1, times)
         places: Column = codes << self._bits
-        places += times - self._base  # which are less than a code is
+        places += times - self._base  # times fit below the bits of the code
         return places
 
     @property

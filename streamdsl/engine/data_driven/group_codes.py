@@ -12,7 +12,9 @@ from streamdsl.temporal.time import Ticks
 
 
 class GroupCodes:
-    """A code for each group, from 0 on; codes that are let go are used again.
+    """A code for each group, from 0 on. Codes of dropped groups are used again.
+
+
 
     >>> codes = GroupCodes()
     >>> found = codes.of(np.array([5, 9, 5]))
@@ -53,7 +55,7 @@ class GroupCodes:
         return self._slots.group.item(code)
 
     def keep(self, codes: Rows) -> None:
-        """Let all codes go but these."""
+        """Drop all codes but these."""
         is_gone = np.ones(len(self), dtype=np.bool_)
         is_gone[codes] = False
         held = self._slots.slots()

@@ -1,4 +1,4 @@
-"""Plans as they are opened: settled on one unit of time, and rewritten for the way to emit."""
+"""Plans as they are opened: in one unit of time, and rewritten for the way to emit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streamdsl.plan.units import in_calendar
 from streamdsl.rewrite import as_chosen
 
 
-class Opening(NamedTuple):
-    """A plan as it was written and as it runs, how its output is sent, and the engine's own options."""
+class OpenedPlan(NamedTuple):
+    """A plan as written and as it runs, how its output is emitted, and the engine's own options."""
 
     written: Node
     plan: Node
@@ -20,11 +20,11 @@ class Opening(NamedTuple):
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, plan: Node, emit: EmitMode | Emit, options: Mapping[str, Any] | None) -> Opening:
+    def of(cls, plan: Node, emit: EmitMode | Emit, options: Mapping[str, Any] | None) -> OpenedPlan:
         """Return how a plan is opened; raises `QueryError` for what is no way to emit, and for a rule that there is none of.
 
         >>> from streamdsl.plan.node import Source
-        >>> Opening.of(Source("trips"), Emit("5s"), None).emit.hold
+        >>> OpenedPlan.of(Source("trips"), Emit("5s"), None).emit.hold
         5000000
         """
         if isinstance(emit, Emit):

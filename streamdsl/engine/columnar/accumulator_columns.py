@@ -1,4 +1,4 @@
-"""Lanes: what aggregates keep of the rows of a window, as integers that only add up, so that any row can be taken out again."""
+"""Accumulator columns: the totals of windows as integers that are only added and subtracted, so that any row can be retracted."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from numpy.typing import NDArray
 from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, parts_of, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
-from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
+from streamdsl.engine.columnar.terms import DIGIT, ROWS, ColumnKey, FloatTerms, Part, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _ROOM: Final = 2**62
 _NARROW: Final = 2**31 - 1
-"""Counts take four bytes each while no lane of them can have more than this in one place."""
+"""Counts are 32-bit while no total can exceed this."""
 _HALF: Final = 2 ** (DIGIT - 1)
 _ONE: Final = np.ones(1, dtype=np.int64)
 
-LaneParts: TypeAlias = list[tuple[LaneKey, int]]
-"""What a row adds to lanes, of each no more than a digit has."""
+RowParts: TypeAlias = list[tuple[ColumnKey, int]]
+"""What a row adds to the totals: for each column an amount no larger than a digit."""
 
 
-class Lanes:
-    """Lanes of one length, made when something is first added to them; position by position they hold sums of terms.
+class AccumulatorColumns:
+    """Totals by position, in one integer column for each count and each digit of a sum. A column is made when it is first needed.
 
-    Sums are exact: a lane's digits are carried to the next before they can overflow.
+    Sums are exact, in any order of additions and retractions: before a digit can overflow, all are carried to the next one.
+    `_bounds` is a bound of the totals of each column that tells when.
+
+
 
     >>> from streamdsl.engine.columnar.terms import Part
-    >>> lanes = Lanes(2)
-    >>> lanes.add(np.array([0, 0, 1]), Terms(3, [Part(ROWS, None, np.array([1, 1, 1]), 1)]))
-    >>> lanes.counts(ROWS).tolist()
+    >>> totals = AccumulatorColumns(2)
+    >>> totals.add(np.array([0, 0, 1]), Terms(3, [Part(ROWS, None, np.array([1, 1, 1]), 1)]))
+    >>> totals.counts(ROWS).tolist()
     [2, 1]
     """
 
@@ -43,54 +46,56 @@ class Lanes:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._arrays: dict[LaneKey, Ticks] = {}
-        self._bounds: dict[LaneKey, int] = {}
+        self._arrays: dict[ColumnKey, Ticks] = {}
+        self._bounds: dict[ColumnKey, int] = {}
         self._bags: dict[int, dict[int, Bag]] = {}
         self._weights: dict[int, tuple[int, list[int]]] = {}
-        """The weights of aggregates' digits, found when there were so many lanes."""
+        """The weights of each aggregate's digits, with the number of columns for which they were computed."""
         self._real: set[int] = set()
-        """The aggregates to which every row has added a float: these are as many as rows, and have no lane."""
+        """The aggregates for which every row has added a float: their count of floats is that of rows, and has no column."""
 
     @classmethod
-    def of_spans(cls, first: Rows, last: Rows, size: int, terms: Terms) -> Lanes:
-        """Return what positions are given by rows, of which each adds its terms to all from its `first` to its `last`.
+    def of_spans(cls, first: Rows, last: Rows, size: int, terms: Terms) -> AccumulatorColumns:
+        """Return totals to which each row has added its terms at all positions from its `first` up to its `last`, exclusive.
+
+
 
         >>> from streamdsl.engine.columnar.terms import Part
         >>> terms = Terms(2, [Part(ROWS, None, None, 1)])
-        >>> Lanes.of_spans(np.array([0, 1]), np.array([2, 4]), 4, terms).counts(ROWS).tolist()
+        >>> AccumulatorColumns.of_spans(np.array([0, 1]), np.array([2, 4]), 4, terms).counts(ROWS).tolist()
         [1, 2, 1, 1]
         """
         if (last - first == 1).all():
-            lanes = cls(size)
-            lanes.add(first, terms)
-            return lanes
-        lanes = cls(size + 1)
-        if DIGIT_ADDER.over(terms.size) is None:  # then floats are taken apart once for both ends
-            terms = Terms(terms.size, list(parts_of(terms)), terms.loose)
-        lanes.add(first, terms)
-        lanes.add(last, -terms)
-        lanes.cumulate()
-        return lanes.take(np.arange(size))
+            totals = cls(size)
+            totals.add(first, terms)
+            return totals
+        totals = cls(size + 1)
+        if DIGIT_ADDER.over(terms.size) is None:  # then split floats into digits once for both ends
+            terms = Terms(terms.size, list(parts_of(terms)), terms.non_numeric)
+        totals.add(first, terms)
+        totals.add(last, -terms)
+        totals.cumulate()
+        return totals.take(np.arange(size))
 
-    def counts(self, key: LaneKey) -> Ticks:
-        """Return a lane, of counts perhaps as `int32`; zeros if nothing was added to it."""
+    def counts(self, key: ColumnKey) -> Ticks:
+        """Return a column, possibly as `int32`; zeros if it does not exist."""
         array = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
         return np.zeros(self.size, dtype=np.int64) if array is None else array
 
-    def holds(self, key: LaneKey) -> bool:
-        """Say whether something was ever added to a lane."""
+    def holds(self, key: ColumnKey) -> bool:
+        """Say whether a column exists."""
         return key in self._arrays
 
     def weights(self, aggregate: int) -> list[int]:
         """Return the weights of an aggregate's digits, lowest first."""
-        n_lanes, found = self._weights.get(aggregate, (0, []))
-        if n_lanes != len(self._arrays):
+        n_columns, found = self._weights.get(aggregate, (0, []))
+        if n_columns != len(self._arrays):
             found = sorted(weight for number, weight in self._arrays if number == aggregate and isinstance(weight, int))
             self._weights[aggregate] = len(self._arrays), found
         return found
 
     def bags(self, aggregate: int) -> dict[int, Bag]:
-        """Return the values that are not numbers, by position."""
+        """Return the non-numeric values of an aggregate, by position."""
         return self._bags.get(aggregate, {})
 
     def add(self, index: Rows, terms: Terms) -> None:
@@ -100,37 +105,37 @@ class Lanes:
             self._add_part(index, part)
         for reals in terms.reals:
             self._add_reals(index, reals)
-        for loose in terms.loose:
-            for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
-                self._bag(loose.aggregate, int(index[row])).add(value, count)
+        for non_numeric in terms.non_numeric:
+            for row, value, count in zip(non_numeric.rows, non_numeric.values, non_numeric.counts, strict=True):
+                self._bag(non_numeric.aggregate, int(index[row])).add(value, count)
 
-    def add_one(self, key: LaneKey, slot: int, amount: int) -> int:
-        """Add an integer that is no larger than a digit to a lane in one position, and return what is there then."""
-        lane, bound = self._arrays.get(key), self._bounds.get(key, 0) + abs(amount)
-        if lane is None or bound > (_ROOM if type(key[1]) is int else _NARROW):
+    def add_one(self, key: ColumnKey, slot: int, amount: int) -> int:
+        """Add an integer no larger than a digit at one position of a column, and return the total."""
+        column, bound = self._arrays.get(key), self._bounds.get(key, 0) + abs(amount)
+        if column is None or bound > (_ROOM if type(key[1]) is int else _NARROW):
             self._reserve(key, abs(amount))
-            lane = self._lane(key)
+            column = self._column(key)
         else:
             self._bounds[key] = bound
-        total: int = lane.item(slot) + amount
-        lane[slot] = total
+        total: int = column.item(slot) + amount
+        column[slot] = total
         return total
 
-    def at(self, key: LaneKey, slot: int) -> int:
-        """Return what a lane holds in one position."""
-        lane = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
-        return 0 if lane is None else lane.item(slot)
+    def at(self, key: ColumnKey, slot: int) -> int:
+        """Return the total at one position of a column."""
+        column = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
+        return 0 if column is None else column.item(slot)
 
-    def are_at(self, keys: Iterable[LaneKey], slot: int) -> bool:
-        """Say whether some of these lanes hold something in one position."""
+    def are_at(self, keys: Iterable[ColumnKey], slot: int) -> bool:
+        """Say whether one of these columns is not zero at a position."""
         arrays = self._arrays
         return any(arrays[key].item(slot) for key in keys if key in arrays)
 
     def digits_at(self, aggregate: int, slot: int) -> tuple[int, int]:
         """Return an aggregate's sum in one position, as an integer and the power of two that divides it.
 
-        >>> lanes = Lanes(1)
-        >>> lanes.add_one((0, -1), 0, 2**31), lanes.digits_at(0, 0)
+        >>> totals = AccumulatorColumns(1)
+        >>> totals.add_one((0, -1), 0, 2**31), totals.digits_at(0, 0)
         (2147483648, (2147483648, 32))
         """
         weights, arrays = self.weights(aggregate), self._arrays
@@ -140,8 +145,8 @@ class Lanes:
             whole += arrays[aggregate, weight].item(slot) << (DIGIT * (weight - lowest))
         return whole, -DIGIT * lowest
 
-    def add_row(self, parts: LaneParts, slot: int, sign: int) -> int:
-        """Add a row and its parts in one position, or take them out, and return how many rows are there then."""
+    def add_row(self, parts: RowParts, slot: int, sign: int) -> int:
+        """Add (or subtract) a row and its parts at a position, and return the number of rows there."""
         rows = self.add_one(ROWS, slot, sign)
         for key, amount in parts:
             if key[1] != "floats" or key[0] not in self._real:
@@ -149,41 +154,41 @@ class Lanes:
         return rows
 
     def count_reals(self, aggregates: AbstractSet[int]) -> None:
-        """Before a row comes that adds floats to these aggregates: see to it that they are counted."""
+        """Make sure that floats are counted before a row is added that adds a float to just these aggregates."""
         if self._real != aggregates:
             self._count_reals(set(aggregates))
 
     def _add_part(self, index: Rows, part: Part) -> None:
         at = index if part.rows is None else index[part.rows]
-        self._reserve(part.lane, part.largest * len(at))
-        lane = self._lane(part.lane)
+        self._reserve(part.column, part.largest * len(at))
+        column = self._column(part.column)
         if len(at) == 1:
-            lane[at] += 1 if part.amounts is None else part.amounts
+            column[at] += 1 if part.amounts is None else part.amounts
         elif part.amounts is None and self.size < 2 * len(at):
-            lane += np.bincount(at, minlength=self.size)
+            column += np.bincount(at, minlength=self.size)
         else:
-            _add_at(lane, at, _ONE if part.amounts is None else part.amounts)
+            _add_at(column, at, _ONE if part.amounts is None else part.amounts)
 
-    def _add_reals(self, index: Rows, reals: Reals) -> None:
+    def _add_reals(self, index: Rows, reals: FloatTerms) -> None:
         adder = DIGIT_ADDER.over(len(reals.values))
         weights = digit_weights(np.abs(reals.values)) if adder is not None else None
         if adder is None or not weights:
             for part in real_parts(reals):
-                if part.lane[1] != "floats" or reals.aggregate not in self._real:
+                if part.column[1] != "floats" or reals.aggregate not in self._real:
                     self._add_part(index, part)
             return
         at = index if reals.rows is None else index[reals.rows]
         if reals.aggregate not in self._real:
             count = Part((reals.aggregate, "floats"), reals.rows, None, 1)
             self._add_part(index, count if reals.signs is None else count.times(reals.signs))
-        keys: list[LaneKey] = [(reals.aggregate, weight) for weight in weights]
+        keys: list[ColumnKey] = [(reals.aggregate, weight) for weight in weights]
         for key in keys:
             self._reserve(key, LARGEST * len(at))
         scales = 2.0 ** (DIGIT * np.array(weights, dtype=np.float64))
-        adder(reals.signed, at, tuple(map(self._lane, keys)), 1 / scales, scales)
+        adder(reals.signed, at, tuple(map(self._column, keys)), 1 / scales, scales)
 
     def _count_reals(self, aggregates: set[int]) -> None:
-        """Before rows come that all add a float to these aggregates: count the floats of others, now that rows are more."""
+        """Give a count of floats to the aggregates for which it will no longer be that of rows."""
         if ROWS not in self._arrays:
             self._real = aggregates
             return
@@ -192,8 +197,8 @@ class Lanes:
             self._bounds[aggregate, "floats"] = self._bounds[ROWS]
         self._real &= aggregates
 
-    def _lanes_for(self, other: Lanes) -> Iterator[tuple[LaneKey, Ticks]]:
-        """Yield another's lanes, with room made in these so that they can be added."""
+    def _columns_of(self, other: AccumulatorColumns) -> Iterator[tuple[ColumnKey, Ticks]]:
+        """Yield the columns of other totals, after making them fit here."""
         self._count_reals(set(other._real))
         for key, array in other._arrays.items():
             self._reserve(key, other._bounds.get(key, 0))
@@ -202,15 +207,15 @@ class Lanes:
             self._reserve((aggregate, "floats"), other._bounds.get(ROWS, 0))
             yield (aggregate, "floats"), other.counts(ROWS)
 
-    def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
-        """Add to a lane at every position, no more than `amount` in all."""
+    def add_sums(self, key: ColumnKey, sums: Ticks, amount: int) -> None:
+        """Add to a column at every position; `amount` bounds what is added in all."""
         self._reserve(key, amount)
-        self._lane(key)[:] += sums
+        self._column(key)[:] += sums
 
     def cumulate(self, width: int = 1) -> None:
-        """Make each position the sum of all up to it, in steps of `width`.
+        """Replace each position by the sum of all positions up to it, in strides of `width`.
 
-        No bound grows by that, as it counts what all positions have been given.
+        Bounds stay valid, as they bound the sum over all positions.
         """
         for array in self._arrays.values():
             steps = array.reshape(-1, width)
@@ -218,17 +223,17 @@ class Lanes:
         for bags in self._bags.values():
             _cumulate_bags(bags, self.size)
 
-    def merge(self, slots: Rows, other: Lanes) -> None:
-        """Add another's positions to `slots`, of which no two are equal."""
-        for key, array in self._lanes_for(other):
-            self._lane(key)[slots] += array
+    def merge(self, slots: Rows, other: AccumulatorColumns) -> None:
+        """Add the positions of other totals at `slots`, which are distinct."""
+        for key, array in self._columns_of(other):
+            self._column(key)[slots] += array
         for aggregate, bags in other._bags.items():
             for position, bag in bags.items():
                 self._bag(aggregate, int(slots[position])).merge(bag)
 
-    def take(self, slots: Rows) -> Lanes:
-        """Return these slots as positions of their own."""
-        taken = Lanes(len(slots))
+    def take(self, slots: Rows) -> AccumulatorColumns:
+        """Return the totals at these slots."""
+        taken = AccumulatorColumns(len(slots))
         taken._arrays = {key: array[slots] for key, array in self._arrays.items()}
         taken._bounds = dict(self._bounds)
         taken._real = set(self._real)
@@ -238,7 +243,7 @@ class Lanes:
         return taken
 
     def copy(self, slots: Rows, sources: Rows) -> None:
-        """Let `slots` hold what the `sources` hold."""
+        """Copy the totals at `sources` to `slots`."""
         for array in self._arrays.values():
             array[slots] = array[sources]
         for bags in self._bags.values():
@@ -247,7 +252,7 @@ class Lanes:
                 bags[slot].merge(bags.get(source, Bag()))
 
     def add_from(self, slots: Rows, sources: Rows) -> None:
-        """Add to each of `slots` what one of `sources` holds, to which nothing is added."""
+        """Add to each of `slots` the totals of one of `sources`, which are not among them."""
         for key, array in list(self._arrays.items()):
             added = array[sources]
             if not _is_digit(key):
@@ -259,24 +264,24 @@ class Lanes:
                     bags.setdefault(slot, Bag()).merge(bags[source])
 
     def add_one_from(self, slot: int, source: int) -> None:
-        """Do as `add_from`, for a single slot, where all values are numbers."""
+        """Do what `add_from` does, for a single slot without non-numeric values."""
         for key, array in list(self._arrays.items()):
             amount = array.item(source)
             if amount:
                 self.add_one(key, slot, amount)
 
     def copy_one(self, slot: int, source: int) -> None:
-        """Do as `copy`, for a single slot, where all values are numbers."""
+        """Do what `copy` does, for a single slot without non-numeric values."""
         for array in self._arrays.values():
             array[slot] = array[source]
 
     @property
     def are_numbers(self) -> bool:
-        """Whether no value that has been added is something else."""
+        """Whether no non-numeric value has been added."""
         return not self._bags
 
     def run_up(self, slots: Rows, starts: Rows) -> None:
-        """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
+        """Replace each of `slots` by the sum of it and those before it, back to the last position in `starts`."""
         lengths = np.diff(starts, append=len(slots))
         for key, array in list(self._arrays.items()):
             sums = np.cumsum(array[slots], dtype=np.int64)
@@ -289,7 +294,7 @@ class Lanes:
             _run_up_bags(bags, slots, starts)
 
     def clear(self, slots: Rows) -> None:
-        """Make these slots as if nothing had been added to them."""
+        """Set the totals at these slots to zero."""
         for array in self._arrays.values():
             array[slots] = 0
         for bags in self._bags.values():
@@ -297,7 +302,7 @@ class Lanes:
                 bags.pop(slot, None)
 
     def are_zero(self, slots: Rows) -> NDArray[np.bool_]:
-        """Say in which slots all that was added has been taken out again."""
+        """Say which slots have only zeros."""
         zero: NDArray[np.bool_] = self.counts(ROWS)[slots] == 0
         candidates = flatnonzero(zero)
         if len(candidates):
@@ -315,7 +320,7 @@ class Lanes:
         return zero
 
     def carry(self) -> None:
-        """Bring every digit into `[-2**31, 2**31)`; equal sums then have equal digits."""
+        """Carry every digit into `[-2**31, 2**31)`. Equal sums then have equal digits."""
         waiting = [key for key in self._arrays if _is_digit(key)]
         heapq.heapify(waiting)
         while waiting:
@@ -327,20 +332,20 @@ class Lanes:
                 array -= carried << DIGIT
                 self._carry_to((key[0], int(key[1]) + 1), carried, waiting)
 
-    def _carry_to(self, key: LaneKey, carried: Ticks, waiting: list[LaneKey]) -> None:
+    def _carry_to(self, key: ColumnKey, carried: Ticks, waiting: list[ColumnKey]) -> None:
         if key not in self._arrays:
             heapq.heappush(waiting, key)
-        self._lane(key)[:] += carried
+        self._column(key)[:] += carried
         self._bounds[key] = self._bounds.get(key, 0) + (_ROOM >> DIGIT)
 
     def grow(self, size: int) -> None:
-        """Make the lanes longer."""
+        """Add positions."""
         for key, array in self._arrays.items():
             self._arrays[key] = np.zeros(size, dtype=array.dtype)
             self._arrays[key][: self.size] = array
         self.size = size
 
-    def _lane(self, key: LaneKey) -> Ticks:
+    def _column(self, key: ColumnKey) -> Ticks:
         array = self._arrays.get(key)
         if array is None:
             is_narrow = not _is_digit(key) and self._bounds.get(key, 0) <= _NARROW
@@ -350,8 +355,8 @@ class Lanes:
     def _bag(self, aggregate: int, slot: int) -> Bag:
         return self._bags.setdefault(aggregate, {}).setdefault(slot, Bag())
 
-    def _reserve(self, key: LaneKey, amount: int) -> None:
-        """Make room for so much more in every position of a lane."""
+    def _reserve(self, key: ColumnKey, amount: int) -> None:
+        """Make sure that a column does not overflow if so much is added."""
         if not _is_digit(key):
             self._reserve_counts(key, amount)
             return
@@ -359,7 +364,7 @@ class Lanes:
             self.carry()
         self._bounds[key] = self._bounds.get(key, 0) + amount
 
-    def _reserve_counts(self, key: LaneKey, amount: int) -> None:
+    def _reserve_counts(self, key: ColumnKey, amount: int) -> None:
         bound, array = self._bounds.get(key, 0) + amount, self._arrays.get(key)
         if array is not None and array.dtype == np.int32 and bound > _NARROW:
             bound = int(np.abs(array).max(initial=0)) + amount
@@ -368,12 +373,12 @@ class Lanes:
         self._bounds[key] = bound
 
 
-def _is_digit(key: LaneKey) -> bool:
+def _is_digit(key: ColumnKey) -> bool:
     return isinstance(key[1], int)
 
 
-def _add_at(lane: Ticks, at: Rows, amounts: Ticks) -> None:
-    np.add.at(lane, at, amounts.astype(lane.dtype, copy=False))  # of one type it takes a fiftieth of the time
+def _add_at(column: Ticks, at: Rows, amounts: Ticks) -> None:
+    np.add.at(column, at, amounts.astype(column.dtype, copy=False))  # fifty times as fast if types are the same
 
 
 def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:

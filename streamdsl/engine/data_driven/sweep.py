@@ -1,4 +1,4 @@
-"""A sweep: a portion of the boundaries, changed by what a batch does at its endpoints and by how far the watermark has come."""
+"""A sweep: a portion of the boundaries, changed by the endpoints of a batch and by the high water."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.swept.boundaries import Boundaries
-from streamdsl.engine.swept.endpoints import Deltas
-from streamdsl.engine.swept.sorted_index import Portion
+from streamdsl.engine.data_driven.boundaries import Boundaries
+from streamdsl.engine.data_driven.endpoints import Deltas
+from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
 class Windows(NamedTuple):
-    """The windows of a portion, and which of them end elsewhere than before."""
+    """The windows of a portion, and which of them have another end than before."""
 
     le: Ticks
     re: Ticks
@@ -23,21 +23,21 @@ class Windows(NamedTuple):
 
 
 class Sweep:
-    """The steps of a change; windows that start up to `before` have had their sums, those up to `watermark` get them.
+    """The steps of a change. Windows that start by `before` have totals, and those that start by `high_water` get them.
 
-    `summed` says which windows of the portion have other sums than before, from the step `add_late` on.
+    `summed` says which windows of the portion have other totals than before; it is valid from `add_late` on.
     """
 
-    def __init__(self, boundaries: Boundaries, portion: Portion, before: int, watermark: int, alone: bool) -> None:
+    def __init__(self, boundaries: Boundaries, portion: Portion, before: int, high_water: int, alone: bool) -> None:
         self.boundaries = boundaries
         self.portion = portion
         self.before = before
-        self.watermark = watermark
+        self.high_water = high_water
         self.alone = alone
         self.summed = np.zeros(0, dtype=np.bool_)
 
     def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
-        """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
+        """Create the missing boundaries; return the indices of deltas that have one, and their slots."""
         at, slots = self._look_up(deltas.numbers)
         fresh = flatnonzero((slots < 0) & (deltas.endpoints > 0) & (deltas.times != INFINITY))
         slots[fresh] = made = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
@@ -58,7 +58,7 @@ class Sweep:
         return at, slots
 
     def _inherit(self, fresh: Rows, deltas: Deltas, slots: Rows) -> None:
-        """Let new boundaries in windows that have begun start with the sums of these."""
+        """Copy the totals of open windows to new boundaries inside of them."""
         is_old = np.ones(len(self.portion.slots), dtype=np.bool_)
         at = np.searchsorted(self.portion.numbers, deltas.numbers[fresh])
         all_fresh = np.searchsorted(self.portion.numbers, deltas.numbers[slots >= 0])
@@ -66,7 +66,7 @@ class Sweep:
         latest = np.maximum.accumulate(np.where(is_old, np.arange(len(is_old)), -1))[at]
         has = flatnonzero(latest >= 0)
         has = has[self._are_together(latest[has], at[has])]
-        self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
+        self.boundaries.totals.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
 
     def _are_together(self, left: Rows, right: Rows) -> NDArray[np.bool_]:
         """Say which positions are in one run, and of one group."""
@@ -75,35 +75,35 @@ class Sweep:
         return together
 
     def count(self, slots: Rows, endpoints: Ticks, numbers: Column) -> Rows:
-        """Count endpoints that come and go; take boundaries without any out of the portion, and return them."""
+        """Update the numbers of endpoints; remove boundaries that have none left from the portion, and return them."""
         self.boundaries.endpoints[slots] += endpoints
         bare = flatnonzero(self.boundaries.endpoints[slots] == 0)
         self.portion = self.portion.without(np.searchsorted(self.portion.numbers, numbers[bare]))
         return slots[bare]
 
     def add_late(self, deltas: Deltas, late: Rows, limits: Column) -> None:
-        """Add to the windows that have begun what changed rows add that are in them; `late` are the stretches that have such."""
+        """Add what late rows add to the windows that are open; `late` are the stretches that have such rows."""
         self.summed = np.zeros(len(self.portion.slots), dtype=np.bool_)
         if not len(late):
             return
-        deltas.lanes.cumulate()
+        deltas.totals.cumulate()
         starts = np.searchsorted(self.portion.numbers, deltas.numbers[late])
         stops = np.searchsorted(self.portion.numbers, deltas.numbers[late + 1])
         stops = np.minimum(stops, np.searchsorted(self.portion.numbers, limits, side="right"))
         lengths = stops - starts
         rows = np.repeat(late, lengths)
         at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes.take(rows))
+        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(rows))
         self.summed[at] = True
 
-    def settle(self, is_last: bool) -> Windows:
-        """Open windows, and let each end where the next begins. `is_last`: nothing is after the portion."""
+    def finish(self, is_last: bool) -> Windows:
+        """Open windows, and set the end of each to the start of the next. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
         if not len(self.summed):
             self.summed = np.zeros(len(slots), dtype=np.bool_)
         le, before = self.boundaries.le[slots], self.boundaries.re[slots]
         follows = self._follow(slots)
-        if self.before < self.watermark:
+        if self.before < self.high_water:
             self._open(le, follows)
         re = np.full(len(slots), INFINITY, dtype=np.int64)
         np.copyto(re[:-1], le[1:], where=follows[1:])
@@ -128,8 +128,8 @@ class Sweep:
         return follows
 
     def _open(self, le: Ticks, follows: NDArray[np.bool_]) -> None:
-        """Give the windows that the watermark reaches now their sums."""
-        is_opened = (le > self.before) & (le <= self.watermark)
+        """Give totals to the windows that the high water reaches."""
+        is_opened = (le > self.before) & (le <= self.high_water)
         at = flatnonzero(is_opened)
         if not len(at):
             return
@@ -138,6 +138,6 @@ class Sweep:
         starts = flatnonzero(is_start[at])
         slots, first = self.portion.slots, at[starts]
         based = first[follows[first]]
-        self.boundaries.lanes.add_from(slots[based], slots[based - 1])
-        self.boundaries.lanes.run_up(slots[at], starts)
+        self.boundaries.totals.add_from(slots[based], slots[based - 1])
+        self.boundaries.totals.run_up(slots[at], starts)
         self.summed |= is_opened

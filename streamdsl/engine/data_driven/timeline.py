@@ -1,4 +1,4 @@
-"""The timeline: every group's snapshot windows in order, kept up to date by sweeps over what changes."""
+"""The timeline: the snapshot windows of all groups in order of time, kept up to date by sweeps over what changes."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import LaneParts
-from streamdsl.engine.swept.agenda import Agenda
-from streamdsl.engine.swept.boundaries import Boundaries
-from streamdsl.engine.swept.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
-from streamdsl.engine.swept.given import Given
-from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.packing import Packing
-from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
-from streamdsl.engine.swept.sweep import Sweep
+from streamdsl.engine.columnar.accumulator_columns import RowParts
+from streamdsl.engine.data_driven.boundaries import Boundaries
+from streamdsl.engine.data_driven.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.data_driven.group_codes import GroupCodes
+from streamdsl.engine.data_driven.packing import Packing
+from streamdsl.engine.data_driven.row_arguments import RowArguments
+from streamdsl.engine.data_driven.sorted_index import Portion, SortedIndex
+from streamdsl.engine.data_driven.sweep import Sweep
+from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 MOST: Final = 32
-"""Rows that are in more windows, all taken together, are left to columns."""
+"""The row path takes rows only if they are in at most this many windows, all together."""
 _SPARE: Final = 256
-"""Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
+"""The boundaries that may be kept beyond those that are needed: a sweep has a cost too."""
 _MANY: Final = 1024
-"""Places of one group from which on all that is between them may be looked at too."""
+"""If one group has more changed times than this, all that is between them is taken out too."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 class Touched(NamedTuple):
-    """The windows that have begun and are not as before, which of them have other sums, and the boundaries that are gone."""
+    """Windows that are open and have changed, which of them have other totals, and the boundaries that were removed."""
 
     slots: Rows
     summed: NDArray[np.bool_]
@@ -41,42 +41,42 @@ UNTOUCHED: Final = Touched(_NONE, np.empty(0, dtype=np.bool_), _NONE)
 
 
 RowChange: TypeAlias = tuple[int, int, int, int]
-"""A row that changes: the code of its partition, its LE, and its RE before and now; an RE that is LE: it is not there."""
+"""A changed row: the code of its partition, LE, and RE before and after (LE: there is no row)."""
 
 
 class RowStep(NamedTuple):
-    """What changes as single rows do, one after the other."""
+    """The changes of single rows, one after the other."""
 
     touched: dict[int, bool]
-    """The windows that are not as before, and whether their sums are others."""
+    """The windows that have changed, and whether their totals have."""
     opened: set[tuple[int, int]]
-    """New boundaries that the watermark had not reached, by partition and time."""
+    """New boundaries after the previous high water, by partition and time."""
     less: list[int]
-    """Boundaries at which rows begin or end no more."""
+    """Boundaries that have lost an endpoint."""
 
 
 class Timeline:
-    """The boundaries of all groups. Windows that the watermark has reached have their sums, later ones differences.
+    """The boundaries of all groups. Windows that start by the high water have totals, later ones differences.
 
-    So a row changes the windows that it is in as far as they have begun, and beyond the watermark only two boundaries.
+    So a row updates the windows that it is in as far as they are open; after the high water it updates two boundaries only.
     """
 
     def __init__(self, by_end: bool) -> None:
         self.by_end = by_end
-        self.watermark = MIN_TIME
+        self.high_water = MIN_TIME
         self.boundaries = Boundaries()
         self.codes = GroupCodes()
         self._packing = Packing()
         self._index = SortedIndex()
-        self._agenda = Agenda()
+        self._timers = TimerQueue()
         self._most = _SPARE
 
-    def take(self, changed: Changed | None, watermark: int) -> Touched:
-        """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped."""
-        before, self.watermark = self.watermark, watermark
+    def take(self, changed: Changed | None, high_water: int) -> Touched:
+        """Apply changed rows and the high water, and return what has changed. The caller drops the removed boundaries."""
+        before, self.high_water = self.high_water, high_water
         deltas = None if changed is None else self._deltas(changed)
-        due = self._agenda.pop_until(watermark) if watermark > before else (_NONE, _NONE)
-        is_end = self.by_end and before < watermark == INFINITY
+        due = self._timers.pop_until(high_water) if high_water > before else (_NONE, _NONE)
+        is_end = self.by_end and before < high_water == INFINITY
         if deltas is None and not len(due[0]) and not is_end:
             return UNTOUCHED
         late, limits = _NONE, _NONE
@@ -84,14 +84,14 @@ class Timeline:
             late = flatnonzero((deltas.times <= before) & (deltas.around() > 0))
             limits = self._packing.limits(deltas.codes[late], before)
         portion = self._index.all() if is_end else self._portion(deltas, late, limits, self._packing.numbers(due[1], due[0]))
-        sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
+        sweep = Sweep(self.boundaries, portion, before, high_water, len(self.codes) <= 1)
         gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
-        return self._settle(sweep, portion, gone)
+        return self._finish(sweep, portion, gone)
 
     # Row by row
 
     def takes(self, rows: Sequence[RowChange]) -> bool:
-        """Say whether rows can be taken one by one."""
+        """Say whether rows can be applied one by one."""
         low, high = min([row[1] for row in rows]), max([time for row in rows for time in row[1:] if time != INFINITY])
         if not self._packing.fits(len(self.codes), low, high):
             self._repack(low, high)
@@ -100,49 +100,51 @@ class Timeline:
         for code, le, re_old, re_new in rows:
             if self._index.has_more(self._place(code, le), self._place(code, max(re_old, re_new)), MOST // len(rows)):
                 return False
-        return self.boundaries.lanes.are_numbers
+        return self.boundaries.totals.are_numbers
 
-    def take_rows(self, rows: Sequence[RowChange], given: Sequence[Given], watermark: int) -> tuple[dict[int, bool], list[int]]:
-        """Take rows in, and raise the watermark.
+    def take_rows(
+        self, rows: Sequence[RowChange], arguments: Sequence[RowArguments], high_water: int
+    ) -> tuple[dict[int, bool], list[int]]:
+        """Apply rows one by one, and the high water.
 
-        Return the windows that are not as before, and whether their sums are others, and the boundaries that are gone.
+        Return the windows that have changed, whether their totals have, and the removed boundaries.
         """
         step = RowStep({}, set(), [])
-        for row, each in zip(rows, given, strict=True):
-            self.boundaries.lanes.count_reals(each.reals)
+        for row, each in zip(rows, arguments, strict=True):
+            self.boundaries.totals.count_reals(each.reals)
             self._take_row(row, each.parts, step)
         gone = [slot for slot in dict.fromkeys(step.less) if self.boundaries.endpoints.item(slot) == 0]
         for slot in gone:
             self._remove(slot, step)
-        self.watermark = watermark
-        step.opened.update((code, time) for time, code in self._agenda.pop_each(watermark))
+        self.high_water = high_water
+        step.opened.update((code, time) for time, code in self._timers.pop_each(high_water))
         for code, time in sorted(step.opened):
-            if time > watermark:
-                self._agenda.add_one(time, code)
+            if time > high_water:
+                self._timers.add_one(time, code)
             else:
                 self._open_one(code, time, step)
         return step.touched, gone
 
-    def _take_row(self, row: RowChange, parts: LaneParts, step: RowStep) -> None:
+    def _take_row(self, row: RowChange, parts: RowParts, step: RowStep) -> None:
         code, le, re_old, re_new = row
         sign, lo, hi = (1, re_old, re_new) if re_old < re_new else (-1, re_new, re_old)
-        # An LE comes or goes with its row; an RE that is left is one less.
+        # An LE is an endpoint more or less with its row; an RE that moves is one less at the old time.
         first = self._count(code, lo, sign if lo == le else -sign, step)
         last = None if hi == INFINITY else self._count(code, hi, sign, step)
-        lanes, starts = self.boundaries.lanes, self.boundaries.le
-        if last is not None and hi > self.watermark:
-            lanes.add_row(parts, last, -sign)
-        if lo > self.watermark:
-            lanes.add_row(parts, first, sign)
+        totals, starts = self.boundaries.totals, self.boundaries.le
+        if last is not None and hi > self.high_water:
+            totals.add_row(parts, last, -sign)
+        if lo > self.high_water:
+            totals.add_row(parts, first, sign)
             return
         low = self._place(code, lo)
         for number, slot in zip(*self._index.around(low, self._place(code, hi)), strict=True):
-            if number >= low and starts.item(slot) <= self.watermark:
-                lanes.add_row(parts, slot, sign)
+            if number >= low and starts.item(slot) <= self.high_water:
+                totals.add_row(parts, slot, sign)
                 step.touched[slot] = True
 
     def _count(self, code: int, time: int, sign: int, step: RowStep) -> int:
-        """Count an endpoint that comes or goes, and return its boundary, made if there is none."""
+        """Add an endpoint to a boundary, or subtract one, and return the boundary, which is created if there is none."""
         boundaries, number = self.boundaries, self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
@@ -157,16 +159,16 @@ class Timeline:
         if before is not None:
             boundaries.re[before] = time
             step.touched.setdefault(before, False)
-        if time > self.watermark:
+        if time > self.high_water:
             step.opened.add((code, time))
         else:
             step.touched.setdefault(slot, False)
             if before is not None:
-                boundaries.lanes.copy_one(slot, before)
+                boundaries.totals.copy_one(slot, before)
         return slot
 
     def _remove(self, slot: int, step: RowStep) -> None:
-        """Take a boundary out at which no row begins or ends: the window before it goes on."""
+        """Remove a boundary without endpoints: the window before it is extended."""
         boundaries = self.boundaries
         code, number = boundaries.code.item(slot), self._place(boundaries.code.item(slot), boundaries.le.item(slot))
         numbers, slots = self._index.around(number, number + 1)
@@ -182,12 +184,12 @@ class Timeline:
         return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
 
     def _open_one(self, code: int, time: int, step: RowStep) -> None:
-        """Give a window that the watermark reaches its sums, if it is still there."""
+        """Give totals to a window that the high water reaches, if it still exists."""
         number = self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
             if len(slots) > 1 and self.boundaries.code.item(slots[0]) == code:
-                self.boundaries.lanes.add_one_from(slots[1], slots[0])
+                self.boundaries.totals.add_one_from(slots[1], slots[0])
                 if self.by_end:
                     step.touched.setdefault(slots[0], False)
             step.touched[slots[-1]] = True
@@ -201,7 +203,7 @@ class Timeline:
         return not len(self._index)
 
     def spans(self, changed: Changed, until: int) -> Spans:
-        """Return the windows that rows make by themselves, up to a bound; nothing is kept of them."""
+        """Return the windows that rows make by themselves, up to a bound, without keeping any state."""
         return spans_of(self._deltas(changed), until)
 
     def _deltas(self, changed: Changed) -> Deltas:
@@ -212,7 +214,7 @@ class Timeline:
         return deltas_of(changed, self._packing)
 
     def _repack(self, low: int, high: int) -> None:
-        """Give all boundaries, and what is in this span, other numbers."""
+        """Renumber all boundaries so that this span fits too."""
         slots = self._index.all().slots
         le = self.boundaries.le[slots]
         if len(le):
@@ -221,7 +223,7 @@ class Timeline:
         self._index.renumber(self._packing.numbers(self.boundaries.code[slots], le))
 
     def _portion(self, deltas: Deltas | None, late: Rows, limits: Column, due: Column) -> Portion:
-        """Take out what changes: the places of deltas, the windows that have begun between them, and what is due."""
+        """Take out what a change touches: the times of deltas, the open windows between them, and what is due."""
         if deltas is None:
             return self._index.portion(due, due)
         places = deltas.numbers[deltas.times != INFINITY]
@@ -232,39 +234,39 @@ class Timeline:
         return self._index.portion(low, high)
 
     def _change(self, sweep: Sweep, deltas: Deltas, late: Rows, limits: Column) -> Rows:
-        """Let boundaries come and go, and change sums; return the boundaries that are gone."""
+        """Create and remove boundaries and update totals; return the removed ones."""
         placed, slots = sweep.place(deltas)
         times = deltas.times[placed]
-        is_new = (self.boundaries.endpoints[slots] == 0) & (times > sweep.watermark)
-        self._agenda.add(times[is_new], deltas.codes[placed[is_new]])
+        is_new = (self.boundaries.endpoints[slots] == 0) & (times > sweep.high_water)
+        self._timers.add(times[is_new], deltas.codes[placed[is_new]])
         gone = sweep.count(slots, deltas.endpoints[placed], deltas.numbers[placed])
         ahead = times > sweep.before
         if not ahead.all():
             slots, placed = slots[ahead], placed[ahead]
-        self.boundaries.lanes.merge(slots, deltas.lanes if len(placed) == len(deltas) else deltas.lanes.take(placed))
+        self.boundaries.totals.merge(slots, deltas.totals if len(placed) == len(deltas) else deltas.totals.take(placed))
         sweep.add_late(deltas, late, limits)
         return gone
 
-    def _settle(self, sweep: Sweep, taken: Portion, gone: Rows) -> Touched:
-        windows = sweep.settle(is_last=self._index.is_last(taken))
+    def _finish(self, sweep: Sweep, taken: Portion, gone: Rows) -> Touched:
+        windows = sweep.finish(is_last=self._index.is_last(taken))
         if sweep.portion is not taken:
             self._index.put(sweep.portion)
         touched = windows.moved | sweep.summed
         if self.by_end:
-            touched |= (windows.re > sweep.before) & (windows.re <= sweep.watermark)
-        rows = flatnonzero(touched & (windows.le <= sweep.watermark))
+            touched |= (windows.re > sweep.before) & (windows.re <= sweep.high_water)
+        rows = flatnonzero(touched & (windows.le <= sweep.high_water))
         return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
     def drop(self, gone: Rows) -> None:
-        """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""
+        """Drop removed boundaries. Their timers stay in the queue until they are due, or until there are too many."""
         if not len(gone):
             return
         self.boundaries.drop(gone)
-        if len(self._agenda) > 2 * len(self._index) + _SPARE:
+        if len(self._timers) > 2 * len(self._index) + _SPARE:
             slots = self._index.all().slots
-            waiting = slots[self.boundaries.le[slots] > self.watermark]
-            self._agenda.clear()
-            self._agenda.add(self.boundaries.le[waiting], self.boundaries.code[waiting])
+            waiting = slots[self.boundaries.le[slots] > self.high_water]
+            self._timers.clear()
+            self._timers.add(self.boundaries.le[waiting], self.boundaries.code[waiting])
 
     def kept(self, cti: int) -> Rows:
         """Return the boundaries that changes from `cti` on can need: a window that ends there may still become longer.
@@ -282,12 +284,12 @@ class Timeline:
         return int(self.boundaries.le[filled].min(initial=cti))
 
     def forget(self, cti: int) -> None:
-        """Drop the other boundaries, once they may be half of all."""
+        """Drop the boundaries that are not needed, once they may be half of all."""
         results = self.boundaries.results
         if len(self._index) + results.n_gone <= self._most:
             return
         entries, kept = self._index.all(), self.kept(cti)
-        is_kept = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
+        is_kept = np.zeros(self.boundaries.totals.size, dtype=np.bool_)
         is_kept[kept] = True
         at = flatnonzero(~is_kept[entries.slots])
         self._index.put(entries.without(at))
@@ -301,10 +303,10 @@ class Timeline:
         slots = self._index.all().slots
         rows, le, code = self.boundaries.rows[slots], self.boundaries.le[slots], self.boundaries.code[slots]
         follows = np.concatenate([[False], code[1:] == code[:-1]]) if len(slots) else np.zeros(0, dtype=np.bool_)
-        earlier = np.where(follows & (le <= self.watermark), np.roll(rows, 1), 0)
-        sums = np.cumsum(np.where(le <= self.watermark, rows - earlier, rows))
+        earlier = np.where(follows & (le <= self.high_water), np.roll(rows, 1), 0)
+        sums = np.cumsum(np.where(le <= self.high_water, rows - earlier, rows))
         starts = flatnonzero(~follows)
         base = np.repeat(np.concatenate([[0], sums[starts[1:] - 1]])[: len(starts)], np.diff(starts, append=len(slots)))
-        found = np.zeros(self.boundaries.lanes.size, dtype=np.int64)
+        found = np.zeros(self.boundaries.totals.size, dtype=np.int64)
         found[slots] = sums - base
         return found[self.kept(cti)]

@@ -1,4 +1,4 @@
-"""The rows that changes leave, found in columns."""
+"""Consolidation: the rows that a sequence of changes leaves, computed in columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import flatnonzero
 
 
-def rows_after(changes: Batch) -> Batch:
-    """Return the rows that are there after these changes, as insertions; a row may have been there before.
+def consolidated(changes: Batch) -> Batch:
+    """Return the rows that exist after these changes, as insertions; they may start with changes of earlier rows.
 
-    An id that is inserted again is another row: the one before it can no longer change.
+    An id that is inserted again is another row: the previous one can no longer change. O(n log n) for n changes.
     """
     changes = changes.changed()
     is_insertion = changes.re_old == changes.le
@@ -27,7 +27,7 @@ def rows_after(changes: Batch) -> Batch:
 
 
 def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
+    """Return the last RE of each row, at the index of its first change, and LE at the indices of the others."""
     codes = id_codes(changes.ids)
     order, ordered = sorted_integers(codes)
     starts = flatnonzero(is_insertion[order] | np.append(True, ordered[1:] != ordered[:-1]))

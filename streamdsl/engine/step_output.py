@@ -1,4 +1,4 @@
-"""What steps send: physical events, kept in columns until somebody reads them."""
+"""What steps emit: physical events, kept in columns until they are read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streamdsl.temporal.events import inserts, retracts
 
 
 @dataclass(slots=True)
-class Sent:
-    """What one step sends: rows in the order in which they go out, under their own ids, as events or as changes; then the CTI.
+class StepOutput:
+    """What one step emits: rows in output order, under their output ids, as events or as changes; then the CTI.
 
-    The CTI is None where it has not risen. No two rows have the same id, and retractions come first.
+    The CTI is None if it has not advanced. Ids are distinct, and retractions come first.
     """
 
     rows: list[Event[Any]] | Batch
@@ -37,8 +37,8 @@ class Sent:
         return self.rows if isinstance(self.rows, Batch) else _changes_of(self.rows)
 
 
-def events_sent(sent: Sequence[Sent]) -> list[Event[Any]]:
-    """Return the physical events of steps."""
+def output_events(sent: Sequence[StepOutput]) -> list[Event[Any]]:
+    """Return the physical events of several steps."""
     if len(sent) == 1:
         return sent[0].events()
     return [event for step in sent for event in step.events()]

@@ -1,4 +1,4 @@
-"""The delta ring: windows that are not open yet, as what begins and what ends with each of them (sparse, by group)."""
+"""Pending window deltas: the windows that are not open yet, as differences from one to the next, by group."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import LaneParts, Lanes
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns, RowParts
 from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
 from streamdsl.engine.columnar.terms import ROWS
-from streamdsl.engine.room import Room
+from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class Opened(NamedTuple):
-    """Windows that open, with the groups that have rows in them, and their sums."""
+    """Windows that have opened, with the groups that have rows in them, and their totals."""
 
     numbers: Ticks
     groups: Ticks
-    lanes: Lanes
+    totals: AccumulatorColumns
 
 
-class DeltaRing:
-    """What every window adds to, or takes out of, the one before it; `running` are the sums of the last that is open.
+class PendingWindowDeltas:
+    """For each window that is not open yet, what it adds to the totals of the one before.
 
-    A row costs two deltas however many windows it is in, and one without end costs one.
+    `running` are the totals of the last open one.
+
+    A row has two deltas however many windows it is in, and a row without end has one. Windows without a delta take no space.
     """
 
     def __init__(self) -> None:
@@ -44,47 +46,47 @@ class DeltaRing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no row."""
+        """Whether there are no rows."""
         return not self._used or (self.deltas.is_empty and self.running.is_empty)
 
     def add(self, rows: Pending) -> None:
-        """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
+        """Add rows at their first window, and subtract them after their last. Deltas that become zero are dropped."""
         self._used = True
         groups, lo, hi, terms = rows.groups, rows.lo, rows.hi, rows.terms
         starting = self.deltas.find(lo, groups)
-        self.deltas.lanes.add(starting, terms)
+        self.deltas.totals.add(starting, terms)
         ends = flatnonzero(hi != ENDLESS)
         ending = self.deltas.find(hi[ends], groups[ends])
-        self.deltas.lanes.add(ending, -terms.take(ends))
+        self.deltas.totals.add(ending, -terms.take(ends))
         slots = self.deltas.each_once([starting, ending])
-        self.deltas.drop(slots[self.deltas.lanes.are_zero(slots)])
+        self.deltas.drop(slots[self.deltas.totals.are_zero(slots)])
 
     def opens_nothing(self, last: int) -> bool:
-        """Say whether windows up to number `last` open without a row that is here; if so, they are open."""
+        """Say whether opening the windows up to number `last` yields none with rows; if so, they are opened."""
         if last >= self.next:
             if not self.is_empty:
                 return False
             self.next = last + 1
         return True
 
-    def add_one(self, windows: range, group: int, parts: LaneParts, sign: int, reals: AbstractSet[int]) -> None:
-        """Do as `add`, for a single row that enters windows (`sign` is 1) or leaves them (-1)."""
+    def add_one(self, windows: range, group: int, parts: RowParts, sign: int, reals: AbstractSet[int]) -> None:
+        """Do what `add` does, for a single row that enters (1) or leaves (-1) windows."""
         self._used = True
-        lanes = self.deltas.lanes
-        lanes.count_reals(reals)
+        totals = self.deltas.totals
+        totals.count_reals(reals)
         for number, signed in ((windows.start, sign), (windows.stop, -sign)):
             slot = self.deltas.find_one(number, group)
-            if not lanes.add_row(parts, slot, signed):
+            if not totals.add_row(parts, slot, signed):
                 slots = np.array([slot])
-                self.deltas.drop(slots[lanes.are_zero(slots)])
+                self.deltas.drop(slots[totals.are_zero(slots)])
 
-    def open(self, last: int, room: Room) -> Iterator[Opened]:
-        """Open the windows up to number `last`, and yield those that are not empty, stretch by stretch, while there is room."""
+    def open(self, last: int, budget: WindowBudget) -> Iterator[Opened]:
+        """Open the windows up to number `last`, and yield those with rows, range by range, as far as the budget allows."""
         while True:
             first = self.deltas.first()
             stop = last + 1 if first is None else min(first, last + 1)
             if len(self.running) and self.next < stop:
-                room.take((stop - self.next) * len(self.running))
+                budget.take((stop - self.next) * len(self.running))
                 yield self._stretch(stop)
             self.next = max(self.next, stop)
             if first is None or first > last:
@@ -92,16 +94,16 @@ class DeltaRing:
             self._turn(first)
 
     def _stretch(self, stop: int) -> Opened:
-        """Return the windows up to `stop`, between deltas: all have the running sums."""
+        """Return the windows before `stop`, up to which there is no delta: all have the running totals."""
         slots = self.running.slots()
         numbers = np.arange(self.next, stop)
         positions = np.tile(slots, len(numbers))
-        return Opened(np.repeat(numbers, len(slots)), self.running.group[positions], self.running.lanes.take(positions))
+        return Opened(np.repeat(numbers, len(slots)), self.running.group[positions], self.running.totals.take(positions))
 
     def _turn(self, number: int) -> None:
-        """Add the deltas of the next window to the running sums."""
+        """Add the deltas of the next window to the running totals."""
         deltas = self.deltas.pop_until(number)
         running = self.running.find(np.zeros(len(deltas), dtype=np.int64), self.deltas.group[deltas])
-        self.running.lanes.merge(running, self.deltas.lanes.take(deltas))
+        self.running.totals.merge(running, self.deltas.totals.take(deltas))
         self.deltas.release(deltas)
-        self.running.drop(running[self.running.lanes.counts(ROWS)[running] == 0])
+        self.running.drop(running[self.running.totals.counts(ROWS)[running] == 0])

@@ -11,29 +11,30 @@ from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
 CHUNK: Final = 2**20
-"""So many candidates are looked at together, unless one row has more."""
+"""The most candidates that are expanded at once, unless a single probe has more."""
 
 
 class Spans(NamedTuple):
-    """Lifetimes of rows with a key, as codes: of the first and of the last moment (`streamdsl.engine.sorted.layout`)."""
+    """Lifetimes as codes (`sort_keys.py`): of the first moment, and of the last."""
 
     first: Codes
     last: Codes
 
 
 class Ranges(NamedTuple):
-    """For some rows that have asked a range of places in a run."""
+    """For some probes (`rows`), a range of a run each: where it begins, and how many rows it has."""
 
     rows: Rows
     first: Rows
     size: Rows
 
     def take(self, at: Rows) -> Ranges:
-        """Return these of the ranges."""
+        """Return the ranges at these indices."""
         return Ranges(self.rows[at], self.first[at], self.size[at])
 
     def expanded(self) -> Iterator[tuple[Rows, Rows]]:
-        """Yield each row with each place of its range, some rows at a time.
+        """Yield each probe with each place of its range, in chunks.
+
 
         >>> ranges = Ranges(np.array([4, 7]), np.array([0, 9]), np.array([2, 1]))
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
@@ -56,10 +57,11 @@ class Ranges(NamedTuple):
 
 
 class SortedRun:
-    """Rows in order of key and LE, and at each the latest end of the rows with its key so far.
+    """Rows in order of key and LE. At each, `_reach` is the latest end of it and the rows of its key before it.
 
-    The rows that live in a period are thus between two places that are found by search: after the first, some row that began
-    earlier may still live; from the second on, none has begun.
+    So the rows that live in a period are between two places, which are found by binary search: before the first, all rows have
+    ended; from the second on, none has begun. A search costs O(log n).
+
 
     >>> run = SortedRun(Spans(np.array([10, 20, 30]), np.array([14, 24, 34])), np.array([0, 1, 2]))
     >>> run.ranges(Spans(np.array([16]), np.array([20])))
@@ -77,29 +79,29 @@ class SortedRun:
         return len(self.slots)
 
     def merged(self, other: SortedRun) -> SortedRun:
-        """Return both runs as one. The ends up to a row in each give those up to it in both."""
+        """Return both runs as one; the larger reach of a row stays valid."""
         first = np.concatenate([self.first, other.first])
-        order = np.argsort(first, kind="stable")  # of two runs that are sorted, in linear time
+        order = np.argsort(first, kind="stable")  # linear, as both runs are sorted
         reach, slots = np.concatenate([self._reach, other._reach]), np.concatenate([self.slots, other.slots])
         return SortedRun(Spans(first[order], reach[order]), slots[order])
 
     def moved(self, slots: Rows) -> SortedRun:
-        """Return the run of the rows that are kept (-1: not) in these slots."""
+        """Return the run with the rows in these slots; -1 drops a row."""
         kept = flatnonzero(slots >= 0)
         return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
 
-    def ranges(self, asked: Spans) -> Ranges:
-        """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first.
+    def ranges(self, probe: Spans) -> Ranges:
+        """Return for each probe the range of rows that begin by its last moment and may live at its first.
 
-        Those who ask are in order of key and LE.
+        The probes must be in order of key and LE.
         """
-        first = np.searchsorted(self._reach, asked.first)
-        first = first[: first.searchsorted(len(self))]  # as those who ask are in order
-        # To look is cheaper than to search, and many have none.
-        rows = flatnonzero(self.first.take(first) <= asked.last[: len(first)])
+        first = np.searchsorted(self._reach, probe.first)
+        first = first[: first.searchsorted(len(self))]  # as probes are in order
+        # A comparison is cheaper than a search, and many probes find nothing.
+        rows = flatnonzero(self.first.take(first) <= probe.last[: len(first)])
         first = first.take(rows)
-        return Ranges(rows, first, np.searchsorted(self.first, asked.last.take(rows), side="right") - first)
+        return Ranges(rows, first, np.searchsorted(self.first, probe.last.take(rows), side="right") - first)
 
     def range(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range for one row."""
+        """Return the range for one probe."""
         return int(self._reach.searchsorted(first)), int(self.first.searchsorted(last, side="right"))

@@ -1,1 +1,0 @@
-"""What the operators of snapshot and session windows are made of: boundaries, sessions and their sums in order of time, swept."""
