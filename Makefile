@@ -69,7 +69,7 @@ notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks
 
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
-	$(BIN)/python -m tests.sabotage
+	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage
 
 newest: ## the fast part of the tests on the newest Python there is (NEWEST=/path/to/python)
 	@if [ -z "$(NEWEST)" ]; then echo "no Python 3.12 or 3.13 was found, so none is tried"; \
