@@ -24,9 +24,12 @@ from pathlib import Path
 # What the laws import of others, so that each run of them begins with it.
 import hypothesis.internal.conjecture.engine
 import hypothesis.strategies  # noqa: F401
+import numba  # noqa: F401
 import numpy  # noqa: F401
 import pandas  # noqa: F401
-import pyarrow  # noqa: F401
+import polars  # noqa: F401
+import pyarrow.compute
+import pyarrow.parquet  # noqa: F401
 import pytest
 import sortedcontainers  # noqa: F401
 
@@ -886,7 +889,8 @@ SABOTAGES = (
         "streamdsl/engine/ingress.py",
         "starts = np.where(moved, ctis, le)[rows]",
         "starts = le[rows]",
-        "in_the_sink",
+        "late_rows_of_a_frame",
+        where="unit/contract",
     ),
     Sabotage(
         "rows of a table are told apart by their ids alone",
@@ -949,14 +953,15 @@ SABOTAGES = (
         "streamdsl/sinks/names.py",
         "{name.lower() for name in taken} | _SYSTEM",
         "set(taken) | _SYSTEM",
-        "in_the_sink",
+        "every_field_has_a_column",
+        where="unit/sinks",
     ),
     Sabotage(
         "a name in generated code ends where it has a quote",
         "streamdsl/temporal/names.py",
         "return ascii(exact(name))",
         "return f\"'{name}'\"",
-        "in_the_sink",
+        "field_of_any_name",
     ),
     Sabotage(
         "a row that comes alone keeps names that are texts by inheritance",
