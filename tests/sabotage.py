@@ -140,7 +140,8 @@ SABOTAGES = (
         "streamdsl/expr/coding.py",
         "else column.view(np.int64)",
         "else (column + 0).view(np.int64)",
-        "keys_of_any_kind",
+        "coded_bit_by_bit",
+        where="unit/engine",
     ),
     Sabotage(
         "many values that are remembered at once are shown in the places of others",

@@ -22,6 +22,7 @@ from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr import kernel
+from streamdsl.expr.coding import coded
 from streamdsl.expr.held import Held
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
@@ -52,6 +53,13 @@ def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
     hashed = list(map(payload_key, values))
     assert all((codes[i] == codes[j]) == (hashed[i] == hashed[j]) for i in range(len(values)) for j in range(len(values)))
     assert set(codes) == set(range(len(set(codes))))
+
+
+def test_floats_of_which_each_has_a_code_are_those_that_were_coded_bit_by_bit() -> None:
+    values = np.array([0.0, -0.0, 1.5, math.nan, -0.0, math.inf, 0.0])
+    source = coded(values)
+    assert list(map(repr, source.coded(source.codes()).tolist())) == list(map(repr, values.tolist()))
+    assert source.n_codes == 5
 
 
 @given(st.lists(st.lists(keys, min_size=1, max_size=4), max_size=6), st.sampled_from([7, 62]), st.booleans())
