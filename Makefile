@@ -12,7 +12,10 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 NEWEST ?= $(shell for v in 3.13 3.12; do for p in python$$v "$$(pyenv prefix $$v 2>/dev/null)/bin/python"; do \
 	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
 NEWEST_VENV := .venv-newest
-NEWEST_PARTS := tests/unit tests/transcripts tests/typing tests/laws/test_tracing.py --ignore=tests/unit/benchmarks
+# What may differ from one Python to another: how lambdas are read, what is pickled and saved, types that are looked into, how
+# deep calls go, and all operators once, by their transcripts. Laws, jobs, benchmarks and mypy's part are the same on each.
+NEWEST_PARTS := tests/transcripts tests/laws/test_tracing.py tests/unit/test_deep.py tests/unit/test_import.py \
+	$(addprefix tests/unit/,contract denote engine/state expr facade io temporal testing udm windows)
 
 JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
@@ -69,9 +72,9 @@ notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks
 
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
-	$(BIN)/python -m tests.sabotage
+	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage
 
-newest: ## the fast part of the tests on the newest Python there is (NEWEST=/path/to/python)
+newest: ## what may differ between versions of Python, on the newest there is (NEWEST=/path/to/python)
 	@if [ -z "$(NEWEST)" ]; then echo "no Python 3.12 or 3.13 was found, so none is tried"; \
 	elif [ "$$("$(NEWEST)" -V)" = "$$($(PYTHON) -V)" ]; then echo "$$($(PYTHON) -V) is the newest there is, and runs all tests"; \
 	else "$(NEWEST)" -V && "$(NEWEST)" -m venv $(NEWEST_VENV) && \

@@ -1,7 +1,8 @@
-"""What all tests share: how many random examples there are, and which tests on Spark run in one process."""
+"""What all tests share: how many random examples there are, which tests on Spark run in one process, and what is garbage."""
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == SPARK:
             item.add_marker(pytest.mark.spark)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage not look through all modules and tests again and again: they stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -41,7 +41,7 @@ GENERAL = {"window": "general"}
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_restored_session_sends_the_same_events(name: str) -> None:
-    @examples(max(6, len(OPERATORS[name])))
+    @examples(max(6, len(OPERATORS[name]) // 2))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -54,7 +54,7 @@ def test_a_restored_session_sends_the_same_events(name: str) -> None:
     law()
 
 
-@examples(40)
+@examples(24)
 @given(SEEDS)
 def test_a_restored_composition_sends_the_same_events(seed: int) -> None:
     rng = Random(seed)
@@ -126,7 +126,7 @@ MODULES: list[Callable[[Any], sd.Stream[Any]]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(15)
+@examples(8)
 @given(SEEDS)
 def test_states_of_modules_go_on(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -248,7 +248,7 @@ SUMS: list[Callable[..., sd.Stream[Any]]] = [
 
 
 @pytest.mark.parametrize("number", range(len(PLAIN)))
-@examples(25)
+@examples(10)
 @given(SEEDS)
 def test_payloads_of_all_kinds_go_on(number: int, seed: int) -> None:
     rng = Random(seed)

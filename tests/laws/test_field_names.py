@@ -143,7 +143,7 @@ def test_a_class_s_fields_are_items_too_traced_and_called() -> None:
             rows.where(lambda e: e["nope"] == 3 and True).run()
 
 
-@examples(60)
+@examples(24)
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=4, unique=True), st.integers(-5, 5))
 def test_random_names_are_read_alike(names: list[str], wanted: int) -> None:
     payloads = [{name: at + n for n, name in enumerate(names)} for at in range(-3, 4)]

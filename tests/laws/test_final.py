@@ -113,7 +113,7 @@ def test_what_final_sends_stays_whatever_comes_of_operators(seed: int) -> None:
         check_what_is_sent_stays(variant.query(), scenario(rng, variant.inputs, unending=False, max_size=5))
 
 
-@examples(60)
+@examples(40)
 @given(SEEDS)
 def test_what_final_sends_stays_whatever_comes_of_compositions(seed: int) -> None:
     rng = Random(seed)
@@ -136,7 +136,7 @@ def window_query(rng: Random) -> Stream:
     return stream
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_nothing_that_is_final_is_held_back(seed: int) -> None:
     rng = Random(seed)

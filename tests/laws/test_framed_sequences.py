@@ -74,7 +74,7 @@ def shared(query: sd.Stream[Any], emit: EmitMode) -> Any:
     return without_ids if common is with_numbers else common
 
 
-@examples(250)
+@examples(120)
 @given(queries(), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
@@ -101,7 +101,7 @@ def crowded(draw: st.DrawFn) -> list[list[Any]]:
     return [stream[at : at + size] for at in range(0, len(stream), size)]
 
 
-@examples(150)
+@examples(80)
 @given(queries(), crowded(), st.data(), st.sampled_from(EMITS))
 def test_rows_that_start_together_come_together(
     query: sd.Stream[Any], stream: list[list[Any]], data: st.DataObject, emit: EmitMode
@@ -123,7 +123,7 @@ def test_it_gives_what_the_reference_gives(
         assert_cht_equal(query.run({"s": sd.from_events(stream)}, until=until).cht(), expected)
 
 
-@examples(100)
+@examples(60)
 @given(queries(), crowded(), st.data())
 def test_no_two_results_have_one_id(query: sd.Stream[Any], stream: list[list[Any]], data: st.DataObject) -> None:
     session = query.open(emit="speculative")

@@ -199,7 +199,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         yield
 
 
-@examples(200)
+@examples(120)
 @given(st.one_of(queries(), timed_queries()), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
@@ -247,7 +247,7 @@ def dense_pushes(draw: st.DrawFn) -> list[list[Event[Any]]]:
     return parts
 
 
-@examples(300)
+@examples(160)
 @given(queries(STATES), dense_pushes(), st.sampled_from(["speculative", "watermark"]))
 def test_states_are_those_of_the_members(query: sd.Stream[Any], stream: list[list[Event[Any]]], emit: EmitMode) -> None:
     framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
@@ -266,7 +266,7 @@ def test_results_of_operators_end_where_their_windows_do(
             assert framed.of(pushing(part)) == general.of(pushing(part))
 
 
-@examples(200)
+@examples(120)
 @given(st.one_of(queries(MANY), stamped(), time_bound()), dense_pushes())
 def test_no_two_results_of_operators_have_one_id(query: sd.Stream[Any], stream: list[list[Event[Any]]]) -> None:
     session = query.open(emit="speculative")
@@ -327,7 +327,7 @@ def test_results_of_time_bound_operators_in_a_bounded_run_are_those_of_the_refer
     assert_cht_equal(found, denote(query.plan(), {"s": CHT.from_events(stream)}, until))
 
 
-@examples(150)
+@examples(90)
 @given(breaking(), st.data(), st.sampled_from(EMITS))
 def test_a_breach_is_found_where_the_general_operator_finds_it(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
@@ -345,7 +345,7 @@ def test_a_breach_is_found_where_the_general_operator_finds_it(
             found.push(part)
 
 
-@examples(200)
+@examples(120)
 @given(st.one_of(at_ends(), stamped(), time_bound()), st.data(), st.sampled_from(EMITS))
 def test_results_that_do_not_last_as_long_as_their_windows_are_those_of_the_general_operator(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode

@@ -56,7 +56,7 @@ ALIKE: list[list[tuple[Any, sd.Output]]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(40)
+@examples(20)
 @given(SEEDS)
 def test_four_ways_give_one_answer(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -70,15 +70,15 @@ def test_four_ways_give_one_answer(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(40)
+@examples(20)
 @given(SEEDS)
 def test_an_operator_written_four_ways_gives_one_answer(kind: str, seed: int) -> None:
-    """Time-sensitive ones under every output policy that they may have: they stamp their results as the window is."""
+    """Three of them at a time, time-sensitive ones under each output policy that they may have: they stamp as windows are."""
     rng = Random(seed)
     make, clip, alike = rng.choice(KINDS[kind]), rng.choice(CLIPS), rng.choice(ALIKE)
     stream = [event for _, events in scenario(rng, unending=kind in UNENDING).pushes for event in events]
     found = set()
-    for module, output in alike:
+    for module, output in rng.sample(alike, 3):
         query = make(sd.source("s"), clip=clip, output=output).apply(module, lambda e: e.v)
         session, out = query.open(), []
         for event in stream:

@@ -73,7 +73,7 @@ def lines_of(call: Callable[[], Any]) -> int:
 
 
 @pytest.mark.parametrize("number", range(len(QUERIES)))
-@examples(15)
+@examples(8)
 @given(SEEDS)
 def test_an_interrupted_push_is_all_or_nothing(number: int, seed: int) -> None:
     rng = Random(seed)

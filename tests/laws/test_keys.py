@@ -216,7 +216,7 @@ def chosen(rng: Random) -> tuple[str, str, str]:
 
 
 @example(179)  # zeros of both signs, which few others have
-@examples(250)
+@examples(150)
 @given(SEEDS)
 def test_a_run_over_keys_of_any_kind_means_what_its_events_mean(seed: int) -> None:
     rng = Random(seed)
@@ -258,7 +258,7 @@ def to_arrow(result: Any) -> Any:
     return repr(table.to_pylist()), table.schema.types
 
 
-@examples(250)
+@examples(120)
 @given(SEEDS)
 def test_a_session_fed_keys_of_any_kind_sends_what_their_events_cause(seed: int) -> None:
     rng = Random(seed)
@@ -290,7 +290,7 @@ COMING: dict[str, Callable[[int], Any]] = {
 """Keys that wait as Arrow's values until somebody reads them, and integers that lie far apart."""
 
 
-@examples(120)
+@examples(60)
 @given(SEEDS)
 def test_keys_that_come_and_go_are_known_again_while_somebody_holds_them(seed: int) -> None:
     rng = Random(seed)
@@ -384,7 +384,7 @@ MATCHED: list[Any] = [
 ]
 
 
-@examples(250)
+@examples(150)
 @given(SEEDS)
 def test_rows_are_matched_by_keys_of_any_kind_and_of_several_parts(seed: int) -> None:
     rng = Random(seed)

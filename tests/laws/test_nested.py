@@ -273,7 +273,7 @@ def test_queries_mean_what_the_definition_says(name: str) -> None:
     query = QUERIES[name](sd.source("s"), sd.source("t"))
     streams = BOUNDED if name in ("choice", "groups of records") else STREAMS
 
-    @examples(60)
+    @examples(24)
     @given(streams, streams, st.sampled_from(EMITS), st.data())
     def law(s: list[Any], t: list[Any], emit: Any, data: st.DataObject) -> None:
         given_of = {"s": s, "t": t}

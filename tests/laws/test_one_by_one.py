@@ -281,7 +281,7 @@ def outcome(session: Session[Any], *push: Any) -> Any:
 
 @example(14_853)  # what two faults break that few others show
 @example(121_559)
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_scalars_send_what_columns_send(seed: int) -> None:
     rng = Random(seed)
@@ -306,7 +306,7 @@ def go_both_ways(rng: Random, ways: Ways, events: list[Event[Any]]) -> None:
     ways.close()
 
 
-@examples(200)
+@examples(80)
 @given(SEEDS)
 def test_scalars_join_what_columns_join(seed: int) -> None:
     rng = Random(seed)

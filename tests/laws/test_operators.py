@@ -41,7 +41,7 @@ def columnar() -> list[Variant]:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    @examples(max(40, 7 * len(OPERATORS[name])))
+    @examples(max(24, 4 * len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -69,7 +69,7 @@ def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWED)
-@examples(60)
+@examples(30)
 @given(SEEDS)
 def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:
     rng = Random(seed)
@@ -78,7 +78,7 @@ def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) 
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@examples(30)
+@examples(16)
 @given(SEEDS)
 def test_a_cti_beyond_everything_leaves_no_state(name: str, seed: int) -> None:
     rng = Random(seed)

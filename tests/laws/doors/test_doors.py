@@ -12,14 +12,14 @@ from tests.laws.doors.law import law
 from tests.laws.profiles import MANY
 
 PARTS = 24
-EXAMPLES = max(2, MANY // len(ROWS))
-"""For each row; the first that is tried is always the smallest."""
+EXAMPLES = max(1, MANY // len(ROWS))
+"""For each row; where there are few, as many rows of each part."""
 CHANCE = 0 if MANY < 100 else int.from_bytes(os.urandom(3))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_in_the_sink_is_what_the_input_means(part: int) -> None:
-    for number in range(part, len(ROWS), PARTS):
+    for number in range(part, len(ROWS), PARTS)[: MANY or None]:
         law(number, EXAMPLES, CHANCE)
 
 

@@ -125,6 +125,22 @@ def test_dropped_and_adjusted_events_come_out_of_rejected() -> None:
     assert len(session.rejected()) == 2
 
 
+@pytest.mark.parametrize("policy", ["drop", "adjust"])
+@pytest.mark.parametrize("progress", [None, Progress.slack(2)], ids=["by a CTI", "by slack"])
+def test_late_rows_of_a_frame_are_dropped_or_adjusted_as_events_are(policy: Any, progress: Progress | None) -> None:
+    lives = [(11, 19), (7, 30), (14, 15), (3, 10), (9, 12), (13, 20)]
+    frame = pd.DataFrame([{"le": le, "re": re, "v": v} for v, (le, re) in enumerate(lives)])
+    sent: list[Any] = []
+    for push in (frame, [Insert(f"e{v}", le, re, {"v": v}) for v, (le, re) in enumerate(lives)]):
+        session = sd.source("x", on_violation=policy, progress=progress).open()
+        session.push([Insert("first", 12, 40, {"v": 9}), *([Cti(10)] if progress is None else [])])
+        out = [*session.push(push), *session.close()]
+        told = [(each.event.le, each.cti, each.reason) for each in session.rejected()]
+        sent.append((sorted((e.le, e.re, e.payload["v"]) for e in out if isinstance(e, Insert)), told))
+    assert sent[0] == sent[1]
+    assert len(sent[0][1]) > 2
+
+
 class Length(sd.UDA[Any, int]):
     def compute_result(self, payloads: Any) -> int:
         return len(payloads)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +22,7 @@ from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr import kernel
+from streamdsl.expr.coding import coded
 from streamdsl.expr.held import Held
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
@@ -48,6 +53,13 @@ def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
     hashed = list(map(payload_key, values))
     assert all((codes[i] == codes[j]) == (hashed[i] == hashed[j]) for i in range(len(values)) for j in range(len(values)))
     assert set(codes) == set(range(len(set(codes))))
+
+
+def test_floats_of_which_each_has_a_code_are_those_that_were_coded_bit_by_bit() -> None:
+    values = np.array([0.0, -0.0, 1.5, math.nan, -0.0, math.inf, 0.0])
+    source = coded(values)
+    assert list(map(repr, source.coded(source.codes()).tolist())) == list(map(repr, values.tolist()))
+    assert source.n_codes == 5
 
 
 @given(st.lists(st.lists(keys, min_size=1, max_size=4), max_size=6), st.sampled_from([7, 62]), st.booleans())
@@ -114,6 +126,35 @@ def test_keys_of_two_columns_that_take_turns_are_the_same() -> None:
         numbers = [*part.of(one[:2]), *part.of(other), *part.of(one[2:])]
     known = dict(zip("abcdef", numbers, strict=False))
     assert numbers == [known[text] for text in "abcdefcd"]
+
+
+@pytest.mark.parametrize("many", [1, 10_000])
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (lambda n: date(2026, 1, 1) + timedelta(n), pa.date32()),
+        (lambda n: n * 10**9, pa.int64()),
+        (lambda n: Decimal(n) / 4, pa.decimal128(9, 2)),
+        (lambda n: float(n), pa.float64()),
+        (lambda n: f"customer-{n}", pa.string()),
+    ],
+    ids=["dates", "integers", "decimals", "floats", "texts"],
+)
+def test_values_that_waited_keep_their_numbers_though_others_come_in_another_order(
+    key: Callable[[int], Any], kind: Any, many: int
+) -> None:
+    part, missing = PartNumbers(62), [] if pa.types.is_floating(kind) else [None]  # which do not wait with a null
+    first, then = [5, *missing, 3, 9, 5], [3, 5, *missing, 9, 7]
+    with patch("streamdsl.engine.keys._MANY", 1), patch.object(kernel, "MANY", many), patch.object(kernel, "FEW", many):
+        numbers, again = (part.of(_held(key, kind, wanted)).tolist() for wanted in (first, then))
+    known = dict(zip(first, numbers, strict=True))
+    assert again[:-1] == [known[each] for each in then[:-1]]
+    assert again[-1] not in numbers
+    assert part.values(np.array(again)).tolist() == [None if each is None else key(each) for each in then]
+
+
+def _held(key: Callable[[int], Any], kind: Any, wanted: list[int | None]) -> Held:
+    return Held(ArrowSource(pa.chunked_array([[None if each is None else key(each) for each in wanted]], kind)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=30))

@@ -237,7 +237,7 @@ def test_of_two_batch_jobs_one_gives_its_output_the_name(folder: Path) -> None:
 @pytest.mark.parametrize("options", [STREAM, ("--input", "cars=in", "--output", "out.csv")], ids=["stream", "batch"])
 def test_a_full_disk_is_an_error_and_the_job_goes_on_afterwards(folder: Path, options: tuple[str, ...]) -> None:
     write_files(folder / "in", "csv")
-    for limit in (10, 1000, 4000, 21_000):
+    for limit in (10, 4000, 21_000):
         job = started(*options, bytes_written=limit)
         said = job.communicate(timeout=60)[1]
         if job.returncode == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamdsl.sinks.names import LONGEST, column_of, field_of
@@ -12,6 +12,7 @@ HARD = st.text(st.sampled_from("~%aAé\0\"'2e"), max_size=8)
 FIELDS = st.lists(st.one_of(TEXT, HARD, st.sampled_from(["id", "ID", "Le", "ctid", "CTID", "x" * 63, "x" * 64])), unique=True)
 
 
+@example(["V", "v", "Id"])
 @given(FIELDS)
 def test_every_field_has_a_column_of_its_own_that_tells_the_field(fields: list[str]) -> None:
     columns: dict[str, str] = {}
