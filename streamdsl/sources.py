@@ -200,7 +200,7 @@ def from_pandas(
 
 
 def from_arrow(
-    table: pa.Table,
+    table: pa.Table | Paths,
     payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
@@ -209,7 +209,7 @@ def from_arrow(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of an Arrow table's rows; columns and times as in `from_pandas`.
+    """Return a bounded stream of the rows of an Arrow table, or of Arrow files (IPC) by their paths; as in `from_pandas`.
 
     >>> import pyarrow as pa
     >>> from_arrow(pa.table({"le": [1, 4], "re": [3, 5], "n": [10, 20]}), end="re").run().cht()
@@ -217,9 +217,11 @@ def from_arrow(
       [1, 3) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_arrow
+    from streamdsl.io.files import are_paths
+    from streamdsl.io.sources import read_arrow, read_ipc
 
-    return _bounded("arrow", read_arrow(table, payload, start, end, unit), progress, on_violation)
+    read = read_ipc if are_paths(table) else read_arrow
+    return _bounded("arrow", read(table, payload, start, end, unit), progress, on_violation)
 
 
 def from_polars(

@@ -37,6 +37,12 @@ class Files(Protocol):
         """Whether columns that are not needed cost nothing, or little."""
 
 
+def are_paths(given: object) -> bool:
+    """Say whether something is a path, or some paths in a list."""
+    listed = given if isinstance(given, (list, tuple)) else [given]
+    return bool(listed) and all(isinstance(each, (str, os.PathLike)) for each in listed)
+
+
 def paths_of(paths: Paths, suffix: str) -> list[str]:
     """Return the paths of files; a directory stands for the files in it with this suffix, in order of name."""
     if not isinstance(paths, (str, os.PathLike, Sequence)):
@@ -91,6 +97,59 @@ class ParquetFiles:
     def rows(self) -> int | None:
         """The number of rows, from the files' footers."""
         return sum(int(_opened(path).metadata.num_rows) for path in self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFiles:
+    """Arrow files, in the IPC format of files or of streams; batches are read one by one, of files from memory that is mapped."""
+
+    paths: Sequence[str]
+
+    in_columns = False
+
+    def peek(self) -> tuple[Columns, str]:
+        """Return the first rows, and the name of their file."""
+        from streamdsl.io.arrow_columns import ArrowColumns
+
+        schema, batches = _ipc(self.paths[0])
+        batch = next(batches, None)
+        return ArrowColumns(schema.empty_table() if batch is None else batch), self.paths[0]
+
+    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
+        """Yield the files' batches, those that are large in parts."""
+        from streamdsl.io.arrow_columns import ArrowColumns
+
+        for path in self.paths:
+            row = 0
+            for batch in _ipc(path)[1]:
+                for first in range(0, batch.num_rows, PIECE_ROWS):
+                    part = batch.slice(first, PIECE_ROWS)
+                    yield ArrowColumns(part), path, row
+                    row += part.num_rows
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; only the batches know."""
+        return None
+
+
+def _ipc(path: str) -> tuple[Any, Iterator[Any]]:
+    """Return the schema of an Arrow file, and its batches."""
+    need_pyarrow("Arrow files")
+    import pyarrow as pa
+
+    source = pa.memory_map(path)
+    try:
+        file = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        try:
+            stream = pa.ipc.open_stream(source)
+        except pa.ArrowInvalid as error:
+            hint = "from_parquet, from_csv and from_jsonl read other files"
+            raise SchemaError(f"{path} is no Arrow file: {error}", hint=hint) from None
+        return stream.schema, iter(stream)
+    return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
 
 
 def _projection(needed: Sequence[str]) -> list[str] | None:

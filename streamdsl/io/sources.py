@@ -18,7 +18,7 @@ from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
 from streamdsl.io.columns import Columns
-from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
+from streamdsl.io.files import ArrowFiles, Files, JsonLines, ParquetFiles, Paths, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
@@ -293,6 +293,13 @@ def read_jsonl(
     return _read_files(
         JsonLines(paths_of(paths, ".jsonl"), start, extras=as_schema(payload) is not None), payload, start, end, unit
     )
+
+
+def read_ipc(
+    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return the rows of Arrow files (IPC, as Feather is), read in batches, as `read_pandas` does; of a directory `*.arrow`."""
+    return _read_files(ArrowFiles(paths_of(paths, ".arrow")), payload, start, end, unit)
 
 
 def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:

@@ -9,7 +9,7 @@ from typing import Final
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError
 from streamdsl.jobs.bad_files import check, passing
-from streamdsl.jobs.inputs import KINDS
+from streamdsl.jobs.formats import BY_SUFFIX
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
 from streamdsl.jobs.progress import Line
@@ -28,7 +28,7 @@ class Arrivals:
         assert job.checkpoint is not None
         self._job, self._line = job, line
         self._folder = job.checkpoint / "arrivals"
-        self._kinds = {name: given.kind for name, given in job.inputs.items()}
+        self._kinds = {name: given.format.name for name, given in job.inputs.items()}
         self._check(job.checkpoint)
         self._ledger = Ledger(self._folder)
         for name in job.inputs:
@@ -46,7 +46,7 @@ class Arrivals:
         found = [file for given in self._job.inputs.values() for file in given.files()]
         for file in self._ledger.new(found):
             with passing(self._job, file, self._ledger, self._line):
-                if KINDS[file.path.suffix] != (kind := self._kinds[file.source]):
+                if (kind := self._kinds[file.source]) != BY_SUFFIX[file.path.suffix].name:
                     raise InputError(f"the file {file.path} is no {kind} as those before it", hint="put it into another folder")
                 check(self._job.inputs[file.source], file)
                 self._ledger.take(len(self._ledger.taken), file)

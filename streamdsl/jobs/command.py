@@ -12,8 +12,9 @@ from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arrivals import Arrivals
-from streamdsl.jobs.inputs import KINDS, inputs_of
-from streamdsl.jobs.job import BAD_FILES, BATCH_FORMATS, STREAM_FORMATS, Job
+from streamdsl.jobs.formats import BY_SUFFIX, FORMATS
+from streamdsl.jobs.inputs import inputs_of
+from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
 from streamdsl.jobs.output import whole
 from streamdsl.jobs.progress import Line
 from streamdsl.naming import named_query
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
     add("--output", required=True, type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
-    add("--format", choices=(*BATCH_FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
+    add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
     add("--until", type=_number, metavar="TIME", help="where a run over unending rows ends")
     add("--checkpoint", type=Path, metavar="DIR", help="makes the job a stream, which can be stopped and run again")
     add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
@@ -72,7 +73,8 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 def _job(options: argparse.Namespace) -> Job:
     query = named_query(options.query, "run")
     named = sources(query._node)
-    kind = options.format or ("table" if options.checkpoint else KINDS.get(options.output.suffix, "parquet"))
+    by_name = BY_SUFFIX.get(options.output.suffix, FORMATS["parquet"]).name
+    kind = options.format or ("table" if options.checkpoint else by_name)
     inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)
     settings = {name: getattr(options, name) for name in _SETTINGS}
     return Job(query, inputs, options.output, kind, **settings)

@@ -14,11 +14,9 @@ from typing import Final
 
 from streamdsl.errors import NO_SOURCE, InputError, QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.io.sources import bind, read_csv, read_jsonl, read_parquet
+from streamdsl.io.sources import bind
+from streamdsl.jobs.formats import BY_SUFFIX, Format
 from streamdsl.plan.node import Source
-
-KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-
 
 _SOON: Final = 2 * 10**9
 """Nanoseconds within which a file may change twice without its times telling."""
@@ -64,20 +62,21 @@ def _digest(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file, or a folder of files, which end in what they are: Parquet, CSV or JSON lines."""
+    """A file, or a folder of files, which end in what they are: `.parquet`, `.csv`, ..."""
 
     source: Source
     path: Path
 
     @property
-    def kind(self) -> str:
-        """What all of the files are: `parquet`, `csv` or `jsonl`. Raises `QueryError` if there are none, or several kinds."""
-        kinds = sorted({KINDS[file.suffix] for file, _ in _present(self.path)})
-        if len(kinds) != 1:
-            several = f"holds files of several kinds: {', '.join(kinds)}"
-            what = several if kinds else "is no file, or folder of files, that can be read"
-            raise QueryError(f"the input of {self.source.source!r} {what}: {self.path}", hint=f"files end in {', '.join(KINDS)}")
-        return kinds[0]
+    def format(self) -> Format:
+        """The format of all of the files. Raises `QueryError` if there are none, or several formats."""
+        found = {each.name: each for file, _ in _present(self.path) for each in [BY_SUFFIX[file.suffix]]}
+        if len(found) != 1:
+            several = f"holds files of several kinds: {', '.join(sorted(found))}"
+            what = several if found else "is no file, or folder of files, that can be read"
+            hint = f"files end in {', '.join(BY_SUFFIX)}"
+            raise QueryError(f"the input of {self.source.source!r} {what}: {self.path}", hint=hint)
+        return next(iter(found.values()))
 
     def files(self) -> list[File]:
         """Return the files in order of their times, as Spark takes them; one that is there by several names is one."""
@@ -91,8 +90,8 @@ class Input:
 
     def read(self, files: Sequence[File]) -> Bound:
         """Return what is in some of the files: `le`, and `re` if there is such a column; or physical events."""
-        read = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}[KINDS[files[0].path.suffix]]
         paths = [str(file.path) for file in files]
+        read = BY_SUFFIX[files[0].path.suffix].read
         return bind(read(paths, self.source.payload, unit=self.source.time_unit), self.source)
 
 
@@ -131,7 +130,7 @@ def _input(source: Source, path: Path, later: bool) -> Input:
         raise QueryError(f"the input of {source.source!r} is not there: {path}{listed}", hint="give a file, or a folder of files")
     found = Input(source, path)
     if not (later and path.is_dir()):
-        _ = found.kind
+        _ = found.format
     return found
 
 
@@ -140,6 +139,6 @@ def _present(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     found: Iterable[Path] = [path] if path.is_file() else path.rglob("*")
     for file in found:
         inside = file.relative_to(path).parts or (file.name,)
-        if file.suffix in KINDS and not any(part[0] in "._" for part in inside) and file.is_file():
+        if file.suffix in BY_SUFFIX and not any(part[0] in "._" for part in inside) and file.is_file():
             with suppress(FileNotFoundError):  # gone meanwhile
                 yield file, file.stat()

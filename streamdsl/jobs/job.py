@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from streamdsl.emit import EmitMode
 from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.jobs.formats import FORMATS
 from streamdsl.jobs.inputs import Input
 from streamdsl.stream import Stream
 from streamdsl.temporal import to_duration
 
-BATCH_FORMATS: Final = ("parquet", "csv", "jsonl")
 STREAM_FORMATS: Final = ("table", "events")
 BAD_FILES: Final = ("stop", "skip")
 
@@ -50,9 +50,9 @@ class Job:
         return None if self.trigger == "available-now" else milliseconds(self.trigger)
 
     def _check_batch(self) -> None:
-        if self.format not in BATCH_FORMATS:
+        if self.format not in FORMATS:
             raise QueryError(
-                f"the output's format is one of {', '.join(BATCH_FORMATS)}, not {self.format!r}",
+                f"the output's format is one of {', '.join(FORMATS)}, not {self.format!r}",
                 hint=f"{' and '.join(STREAM_FORMATS)} are what streams write: --checkpoint DIR",
             )
         if (self.emit, self.every, self.trigger, self.bad_files) != ("speculative", None, "available-now", "stop"):

@@ -13,6 +13,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.jobs.formats import FORMATS, SparkFormat
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.progress import Meter
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     from streamdsl.jobs.inputs import Input
     from streamdsl.jobs.job import Job
 
-_OPTIONS: Final = {
-    "parquet": {},
-    "csv": {"header": "true", "inferSchema": "true"},
-    "jsonl": {"inferTimestamp": "true"},
-}
-_FORMATS: Final = {"jsonl": "json"}
 _SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
 """What a path must have escaped, or Spark takes it for a pattern."""
 _EVER: Final = "36500d"
@@ -45,12 +40,12 @@ _LOOK: Final = 0.1
 
 def run_batch(job: Job, path: Path) -> int:
     """Run a job over all that its inputs hold, write the history to a folder at a path, and return how many rows it has."""
+    written = FORMATS[job.format].on_spark()
     with _session() as spark, _failing(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
         out = writable(storable(job.query.on_spark(spark).batch(frames, job.until))).observe(seen, count(lit(1)).alias("rows"))
-        writer = out.write.option("header", "true") if job.format == "csv" else out.write
-        writer.format(_FORMATS.get(job.format, job.format)).save(uri_of(path))
+        out.write.format(written.name).options(**written.writing).save(uri_of(path))
         return int(seen.get["rows"])
 
 
@@ -115,12 +110,12 @@ def _session() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, given: Input) -> DataFrame:
     """Return a frame of the files that are there, each once."""
-    return _of_files(spark, given.kind, [file.path for file in given.files()])
+    return _of_files(spark, given.format.on_spark(), [file.path for file in given.files()])
 
 
-def _of_files(spark: SparkSession, kind: str, files: Iterable[Path]) -> DataFrame:
+def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> DataFrame:
     paths = [_SPECIAL.sub(r"\\\g<0>", uri_of(file)) for file in files]
-    return spark.read.format(_FORMATS.get(kind, kind)).options(**_OPTIONS[kind]).load(paths)
+    return spark.read.format(form.name).options(**form.reading).load(paths)
 
 
 def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
@@ -128,6 +123,6 @@ def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
     there = sorted(link for link in folder.iterdir() if link.exists())
     if not there:
         raise QueryError(f"no file of the input {given.path} can be taken yet", hint="a stream on Spark begins with one that can")
-    options = {**_OPTIONS[given.kind], "maxFileAge": _EVER}
-    reader = spark.readStream.format(_FORMATS.get(given.kind, given.kind)).options(**options)
-    return reader.schema(_of_files(spark, given.kind, there).schema).load(uri_of(folder))
+    form = given.format.on_spark()
+    reader = spark.readStream.format(form.name).options(**form.reading, maxFileAge=_EVER)
+    return reader.schema(_of_files(spark, form, there).schema).load(uri_of(folder))

@@ -23,7 +23,7 @@ from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
-LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet")
+LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet", "Arrow file")
 SOURCES = (
     "objects",
     "edges",
@@ -33,8 +33,8 @@ SOURCES = (
 )
 """Frames and files come as rows, which have no ids, and as events."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
-READERS: dict[str, Any] = {"CSV": sd.from_csv, "JSONL": sd.from_jsonl, "Parquet": sd.from_parquet}
-SUFFIXES = {"CSV": ".csv", "JSONL": ".jsonl", "Parquet": ".parquet"}
+READERS: dict[str, Any] = {"CSV": sd.from_csv, "JSONL": sd.from_jsonl, "Parquet": sd.from_parquet, "Arrow file": sd.from_arrow}
+SUFFIXES = {"CSV": ".csv", "JSONL": ".jsonl", "Parquet": ".parquet", "Arrow file": ".arrow"}
 EPOCH = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
 """Where streams over dates begin, in seconds."""
 
@@ -96,6 +96,11 @@ class Door:
         if library == "Parquet":
             sink = pa.BufferOutputStream()
             pq.write_table(self._table(events, leading), sink)
+            return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        if library == "Arrow file":
+            table, sink = self._table(events, leading), pa.BufferOutputStream()
+            with (pa.ipc.new_file if self.style % 2 else pa.ipc.new_stream)(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=3)
             return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
         rows = self._rows(events, leading)
         if library == "JSONL":

@@ -49,6 +49,10 @@ def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
 def write_file(path: Path, kind: str, rows: list[dict[str, Any]]) -> None:
     if kind == "parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
+    elif kind == "arrow":
+        table = pa.Table.from_pylist(rows)
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
     elif kind == "csv":
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))

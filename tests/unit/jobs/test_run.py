@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import streamdsl as sd
 from streamdsl.cli import main
+from streamdsl.jobs.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.laws.power import cut_off_after
 from tests.unit.jobs.files import N, expected, found, in_folder, write_files
@@ -29,7 +32,7 @@ def run(*options: str) -> int:
     return main(["run", "rides:by_road", *options])
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("kind", FORMATS)
 def test_a_query_runs_over_files(folder: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(folder / "in", kind)
     assert run("--input", "cars=in", "--output", "out") == 0
@@ -37,7 +40,7 @@ def test_a_query_runs_over_files(folder: Path, kind: str, capsys: pytest.Capture
     assert re.fullmatch(rf"{len(expected())} rows to out in \d+\.\d s\n", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("kind", FORMATS)
 def test_its_answer_goes_to_a_file(folder: Path, kind: str) -> None:
     write_files(folder / "in", "parquet")
     assert run("--input", "cars=in/", "--output", f"results/out.{kind}") == 0
@@ -45,10 +48,31 @@ def test_its_answer_goes_to_a_file(folder: Path, kind: str) -> None:
     if kind == "csv":
         with path.open() as file:
             assert len(list(csv.DictReader(file))) == len(expected())
+    elif kind == "arrow":
+        assert pa.ipc.open_file(path).read_all().num_rows == len(expected())
+        assert sd.from_arrow(path, end="re").run().cht() == sd.from_rows(rows_of(expected())).run().cht()
     elif kind == "jsonl":
         assert json.loads(path.read_text().splitlines()[0]).keys() == {"le", "re", "road", "n", "mean"}
     else:
         assert found(path) == expected()
+
+
+def rows_of(answer: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [(le, re, {"road": road, "n": n, "mean": mean}) for le, re, road, n, mean in answer]
+
+
+def test_a_stream_reads_files_of_every_format(folder: Path) -> None:
+    for kind in FORMATS:
+        write_files(folder / kind, kind)
+        options = ("--input", f"cars={kind}", "--output", f"out of {kind}", "--checkpoint", f"state of {kind}")
+        assert run(*options) == 0
+        assert found(folder / f"out of {kind}") == expected()
+
+
+def test_a_format_that_spark_lacks_is_named_before_anything_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "parquet")
+    assert run("--input", "cars=in", "--output", "out.arrow", "--engine", "spark") == 2
+    assert "Spark reads and writes no files of the format arrow" in capsys.readouterr().err
 
 
 def test_a_stream_goes_on_with_the_files_that_are_new(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +145,7 @@ REFUSED = {
         "cars=empty",
     ): "is no file, or folder of files, that can be read: empty\nHint: files",
     ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every, --trigger and --bad-files are for streams",
-    ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, not 'table'",
+    ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, arrow, not 'table'",
     (
         "rides:by_road",
         "--input",
