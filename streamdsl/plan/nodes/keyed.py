@@ -13,7 +13,7 @@ from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
-from streamdsl.udm.stream_operator import UDSO
+from streamdsl.udm.stream_operator import UDSO, Sieve
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,11 @@ class Scan(Keyed):
 
     @property
     def schema(self) -> Schema | None:
-        return None
+        return self.input.schema if isinstance(self.module, Sieve) else None
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration
 
     @property
     def follows_ctis(self) -> bool:
