@@ -13,7 +13,7 @@ from streamdsl import building
 from streamdsl.building import PAIR, Aggregation, Frame
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Constant, Expr
+from streamdsl.expr.nodes import Constant, Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
 from streamdsl.missing import Fluent
@@ -28,6 +28,7 @@ from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, t
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
+from streamdsl.udm.throttle import Throttle
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Sequenced, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -599,6 +600,34 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [7, 8) 7.0
         """
         return self._over(algebra.Scan(self._node, building.stream_operator(module)))
+
+    def throttle(self, period: DurationLike, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]:
+        """Let a row pass if its LE is at least `period` after that of the last row of the same key that passed; drop the others.
+
+            time      0         10        20
+            rows      [---)
+                        [---)  [---)
+                                 [---)
+            by 5      [---)    [---)
+
+        Rows are taken in order of (LE, payload, RE): of those with the same LE and key only the first can pass. Lifetimes and
+        CTIs stay. A row that comes late, or goes, has all after it of its key decided anew. Of each key the LE of the last row
+        that passed is kept for ever. Raises `QueryError` for a period that is not positive.
+
+        >>> import streamdsl as sd
+        >>> alarms = sd.from_rows([(1, 3, {"id": "x"}), (2, 4, {"id": "y"}), (5, 7, {"id": "x"}), (6, 8, {"id": "x"})])
+        >>> alarms.throttle(5, key="id").run().cht()
+        CHT
+          [1, 3) id='x'
+          [2, 4) id='y'
+          [6, 8) id='x'
+        """
+        timed = self._timed(period)
+        module = Throttle(to_duration(period, timed._unit))
+        if key is None:
+            return timed._over(algebra.Scan(timed._node, module))
+        groups: GroupedStream[Any, T] = GroupedStream(timed, building.key(key, timed._node.schema))
+        return groups._applied(algebra.Scan(groups._group(), module), Whole())
 
     @overload
     def fill(

@@ -36,7 +36,7 @@ FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
     ),
     "order": (
         "Rows in order, and rows that meet",
-        [(Stream, name) for name in ("to_edges", "distinct", "stitch", "fill", "scan", "match")],
+        [(Stream, name) for name in ("to_edges", "distinct", "stitch", "fill", "scan", "throttle", "match")],
     ),
     "combining": (
         "Several streams",

@@ -104,6 +104,7 @@ OPERATORS: Final[dict[str, Query]] = {
     "`fill`": lambda s: s.fill(5, {"k": "", "v": 0.0, "n": 0}, end=100),
     "`stitch`": lambda s: s.stitch(),
     "`scan`": lambda s: s.scan(Followed()),
+    "`throttle`": lambda s: s.throttle(5, key="k"),
     "`match`": lambda s: s.match(lambda p: p.a.then(p.b).within(5)),
     "`match` by key": lambda s: s.match(lambda p: p.a.then(p.b).within(5), by="k"),
 }

@@ -8,8 +8,8 @@ from typing import Final
 
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError
+from streamdsl.io.formats import BY_SUFFIX
 from streamdsl.jobs.bad_files import check, passing
-from streamdsl.jobs.formats import BY_SUFFIX
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
 from streamdsl.jobs.progress import Line

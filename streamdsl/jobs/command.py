@@ -10,9 +10,9 @@ from typing import Final
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
+from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arrivals import Arrivals
-from streamdsl.jobs.formats import BY_SUFFIX, FORMATS
 from streamdsl.jobs.inputs import inputs_of
 from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
 from streamdsl.jobs.output import whole

@@ -14,8 +14,8 @@ from typing import Final
 
 from streamdsl.errors import NO_SOURCE, InputError, QueryError
 from streamdsl.io.binding import Bound
+from streamdsl.io.formats import BY_SUFFIX, Format
 from streamdsl.io.sources import bind
-from streamdsl.jobs.formats import BY_SUFFIX, Format
 from streamdsl.plan.node import Source
 
 _SOON: Final = 2 * 10**9

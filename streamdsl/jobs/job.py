@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from streamdsl.emit import EmitMode
 from streamdsl.errors import QueryError, StreamDslError
-from streamdsl.jobs.formats import FORMATS
+from streamdsl.io.formats import FORMATS
 from streamdsl.jobs.inputs import Input
 from streamdsl.stream import Stream
 from streamdsl.temporal import to_duration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamdsl.jobs.formats import FORMATS
+from streamdsl.io.formats import FORMATS
 from streamdsl.jobs.job import Job
 
 

@@ -11,23 +11,12 @@ from typing import Any, Final, TypeAlias
 from streamdsl.expr.declared import declared
 from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Key, Life, Make, Whole, application
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import (
-    AsofJoin,
-    Group,
-    GroupApply,
-    Join,
-    Match,
-    Node,
-    Scan,
-    Select,
-    SelectMany,
-    Source,
-    Union,
-    WindowAggregate,
-    WindowApply,
-)
+from streamdsl.plan.node import Group, GroupApply, Join, Node, Scan, Select, Source, Union, WindowAggregate
+from streamdsl.plan.nodes.combining import LeftRows
+from streamdsl.plan.nodes.keyed import ByPayload
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.stream_operator import Sieve
 
 Hints: TypeAlias = Mapping[str, Any]
 """Annotations of fields; of what is not there nothing is known."""
@@ -96,10 +85,12 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
             return _of_payload(projection, _Around([{name: hint for name, hint in results.items() if hint is not None}]))
         case Union():
             return {name: hint for name, hint in given[0].items() if all(other.get(name) == hint for other in given[1:])}
-        case Join() | AsofJoin() | SelectMany() | Scan() | Match() | WindowApply():
-            return {}
+        case Scan(module=Sieve()):
+            return given[0]
+        case ByPayload() | LeftRows():
+            return given[0]
         case _:
-            return given[0] if given else {}
+            return given[0] if node.passes_payload else {}
 
 
 def _of_schema(schema: Schema) -> Hints:

@@ -13,7 +13,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from streamdsl.errors import QueryError, StreamDslError
-from streamdsl.jobs.formats import FORMATS, SparkFormat
+from streamdsl.io.formats import FORMATS, SparkFormat
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.progress import Meter

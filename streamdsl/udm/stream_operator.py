@@ -51,6 +51,19 @@ class UDSO(UDM, Generic[In, State, Out]):
         return False
 
 
+class Sieve(UDSO[Any, State, Any]):
+    """A stream operator that lets some rows pass as they are, so that the output's payloads look as the input's do."""
+
+    @abstractmethod
+    def passes(self, state: State, payload: Any, le: int) -> tuple[State, bool]:
+        """Return the state after a row, and whether it passes."""
+
+    def process(self, state: State, payload: Any, le: int) -> tuple[State, list[Any]]:
+        """Return the state after a row, and the row if it passes."""
+        state, passes = self.passes(state, payload, le)
+        return state, [payload] if passes else []
+
+
 AnyUDSO: TypeAlias = UDSO[Any, Any, Any]
 
 

@@ -110,6 +110,14 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
         lambda s: s.quantize(3, 3).select(k=lambda e: 0, v=lambda e: e.v % 2).scan(Since),
         lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
     ],
+    "throttle": [
+        lambda s: s.throttle(3),
+        lambda s: s.throttle(5, key="k"),
+        lambda s: s.throttle(4, key=lambda e: (e.k, e.v % 2)),
+        lambda s: s.select(lambda e: e.v).quantize(3, 3).throttle(1),
+        lambda s: s.group_by("k").apply(lambda g: g.throttle(6, key="v")),
+        lambda s: s.throttle(2, key="k").snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+    ],
     "fill": [
         lambda s: s.fill(4, {"k": "-", "v": 0}, start=-5, end=25),
         lambda s: s.fill(3, {"k": "-", "v": 0}, end=20, offset=1),

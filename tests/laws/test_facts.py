@@ -229,6 +229,25 @@ def test_rows_that_are_said_to_live_one_at_a_time_do(name: str, drawn: Any) -> N
     assert all(a.re <= b.le for a, b in pairwise(rows))
 
 
+OVER: dict[str, Any] = {
+    "rows of one duration": lambda s: s.alter_duration(2),
+    "rows that live one at a time": lambda s: s.snapshot_window().aggregate(sd.first(lambda e: e)),
+}
+"""What passes payloads, and has facts of lifetimes that those above may pass on."""
+
+
+@pytest.mark.parametrize("below", OVER)
+@node_cases()
+@LIGHT
+@given(drawn=INPUTS)
+def test_what_is_said_of_lifetimes_over_others_of_which_it_is_said_is_so(name: str, below: str, drawn: Any) -> None:
+    node = CASES[name][0].map_inputs(lambda each: OVER[below](Stream(each)).plan())
+    rows = sorted(denote(node, {each: CHT(found) for each, found in drawn.items()}, UNTIL).rows, key=lambda row: row.le)
+    duration = node.fixed_duration
+    assert duration is None or {row.re - row.le for row in rows if row.re < INFINITY} <= {duration}
+    assert not node.one_at_a_time or all(a.re <= b.le for a, b in pairwise(rows))
+
+
 CONDITIONS = st.sampled_from([lambda e: "v=1" in repr(e), lambda e: "'a'" in repr(e), lambda e: True])
 
 

@@ -110,6 +110,7 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "distinct": lambda s, t: s.distinct(),
     "stitched": lambda s, t: s.select(lambda e: e.k).stitch(),
     "edges by key": lambda s, t: s.to_edges("k"),
+    "throttled by key": lambda s, t: s.throttle(3, "k"),
     "groups, then all": lambda s, t: (
         by_key(s).tumbling_window(4).aggregate(n=sd.count()).hopping_window(8, 4).aggregate(most=sd.max(lambda e: e.n))
     ),

@@ -62,6 +62,8 @@ SPAN_IN_PYTHON: dict[str, Query] = {
 SCANNED: dict[str, Query] = {
     "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),
     "scan by key": lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
+    "throttle": lambda s: s.throttle(3),
+    "throttle by key": lambda s: s.throttle(4, "k").where(lambda e: e.v > 0),
 }
 TWO: dict[str, Query] = {
     "union": lambda a, b: a.union(b),

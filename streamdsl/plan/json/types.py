@@ -21,6 +21,7 @@ from streamdsl.temporal import Progress
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM
+from streamdsl.udm.throttle import Throttle
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output, Windows
 from streamdsl.windows.sequences.named import LastN, Linear, Sliding
@@ -45,7 +46,7 @@ TYPES: Final[dict[str, type]] = {
 """The types of a plan's values, by their names."""
 ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}
 MODULES: Final[dict[str, type[UDM]]] = {
-    each.__name__: each for each in (*_of(builtin, builtin.Builtin), builtin.TimeWeightedAvg, TopK)
+    each.__name__: each for each in (*_of(builtin, builtin.Builtin), builtin.TimeWeightedAvg, Throttle, TopK)
 }
 """The modules of the package, which are written with their settings."""
 PLAIN_TYPES: Final[dict[str, Any]] = {getattr(each, "__name__", ""): each for each in (*IMMUTABLE, object)}

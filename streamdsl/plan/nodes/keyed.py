@@ -13,7 +13,7 @@ from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
-from streamdsl.udm.stream_operator import UDSO
+from streamdsl.udm.stream_operator import UDSO, Sieve
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,11 @@ class Scan(Keyed):
 
     @property
     def schema(self) -> Schema | None:
-        return None
+        return self.input.schema if isinstance(self.module, Sieve) else None
 
     @property
-    def follows_ctis(self) -> bool:
-        """A module may hold rows back."""
-        return False
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration
 
     def describe(self) -> str:
         return self.module.label
@@ -139,11 +138,6 @@ class Match(Keyed):
     @property
     def schema(self) -> Schema:
         return Schema.record([step.name for step in self.steps])
-
-    @property
-    def follows_ctis(self) -> bool:
-        """A match that has begun holds its start back."""
-        return False
 
     def describe(self) -> str:
         parts = [f"{' then '.join(map(_describe_step, self.steps))} within {self.within}"]

@@ -19,6 +19,7 @@ from streamdsl.plan.node import Group, GroupApply, Matching, Source, WindowAggre
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Median
+from streamdsl.udm.throttle import Throttle
 from streamdsl.windows import Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow
 from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
@@ -47,6 +48,11 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.to_edges(), algebra.ToEdges(TRIPS, None)),
     (trips.to_edges("zone"), algebra.ToEdges(TRIPS, Field("zone"))),
     (trips.to_edges(lambda e: e.zone), algebra.ToEdges(TRIPS, Field("zone"))),
+    (trips.throttle("1m"), algebra.Scan(TRIPS, Throttle(60))),
+    (
+        trips.throttle("1m", key="zone"),
+        algebra.GroupApply(TRIPS, Field("zone"), algebra.Scan(algebra.Group(TRIP, "s", 0), Throttle(60)), Whole()),
+    ),
     (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
     (trips.distinct(), algebra.Distinct(TRIPS)),
     (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),

@@ -18,6 +18,9 @@ from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
 REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: trips.where(lambda e: e.faer > 3), FieldNotFound, ("'faer'", "zone, fare", "'fare'")),  # type: ignore[attr-defined]
     (lambda: trips.to_edges("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
+    (lambda: trips.throttle(5, "zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
+    (lambda: trips.throttle("0s"), QueryError, ("positive period, not 0", 'throttle("5s", key="id")')),
+    (lambda: trips.throttle(5).where(lambda e: e.faer > 3), FieldNotFound, ("'faer'", "zone, fare")),  # type: ignore[attr-defined]
     (lambda: trips.group_by("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
     (lambda: trips.group_by(["zone", "far"]), FieldNotFound, ("'far'", "zone, fare")),
     (lambda: trips.join(zones, on="zone"), FieldNotFound, ("'zone'", "id, fare")),

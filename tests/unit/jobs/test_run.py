@@ -16,7 +16,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.cli import main
-from streamdsl.jobs.formats import FORMATS
+from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.laws.power import cut_off_after
 from tests.unit.jobs.files import N, expected, found, in_folder, write_files

@@ -1,4 +1,4 @@
-"""The formats of files that jobs read and write: an entry for each, with all that a job needs to know of it."""
+"""The formats of files, as jobs read and write them: an entry for each, with all that a job needs to know of it."""
 
 from __future__ import annotations
 
