@@ -1,4 +1,4 @@
-"""Out-of-order processing (paper 004). The short name of the room `streamdsl.papers.out_of_order`."""
+"""Out-of-order processing (paper 004). The short name of the package `streamdsl.papers.out_of_order`."""
 
 from streamdsl.papers.out_of_order import *  # noqa: F403
 from streamdsl.papers.out_of_order import __all__ as __all__

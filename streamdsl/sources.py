@@ -209,7 +209,7 @@ def from_arrow(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of the rows of an Arrow table, or of Arrow files (IPC) by their paths; as in `from_pandas`.
+    """Return a bounded stream of the rows of an Arrow table, or of Arrow files (IPC) by their paths, of a folder its `*.arrow`.
 
     >>> import pyarrow as pa
     >>> from_arrow(pa.table({"le": [1, 4], "re": [3, 5], "n": [10, 20]}), end="re").run().cht()

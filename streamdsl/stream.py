@@ -563,8 +563,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             row       [-----------------------)
             out       [-------)[--------)[----)
 
-        The pieces come as tumbling windows do: those between two cuts when the watermark reaches the first of them. A row that
-        never ends needs a run that is bounded, else it raises `UnboundedOutputError`. `stitch()` undoes it.
+        The pieces come as tumbling windows do: those between two cuts when the high water, the largest LE or CTI, reaches the
+        first. A row that never ends needs a run that is bounded, else it raises `UnboundedOutputError`. `stitch()` undoes it.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(2, 26, "a")]).chop(10).run().cht()

@@ -21,6 +21,7 @@ class Checked:
     places: dict[int, Place | None] = field(default_factory=dict)
     groups: dict[int, Node] = field(default_factory=dict)
     inside: set[int] = field(default_factory=set)
+    opened: dict[int, Open | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names = labels(self.plan)
@@ -58,12 +59,17 @@ class Checked:
         >>> Checked(shifted).open_rows(shifted).origin.name, Checked(clipped).open_rows(clipped)
         ('ToEdges', None)
         """
-        below: tuple[Node, ...] = node.inputs
+        for each in node.walk():
+            if id(each) not in self.opened:
+                self.opened[id(each)] = each.open_rows(self._opened_below(each))
+        return self.opened[id(node)]
+
+    def _opened_below(self, node: Node) -> list[Open | None]:
         if isinstance(node, GroupApply):
-            below = (node.body,)
-        elif isinstance(node, Group):
-            below = (self.groups[id(node)],)
-        return node.open_rows([self.open_rows(each) for each in below])
+            return [self.open_rows(node.body)]
+        if isinstance(node, Group):
+            return [self.open_rows(self.groups[id(node)])]
+        return [self.opened[id(below)] for below in node.inputs]
 
     def finding(self, node: Node, level: Level, what: str, remedy: str) -> Finding:
         """Return a finding at a node."""

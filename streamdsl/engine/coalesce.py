@@ -12,7 +12,6 @@ from streamdsl.expr.scalars import Values
 def coalesced(batches: Iterable[Batch]) -> list[Batch]:
     """Return the batches, with neighbouring row batches of one kind merged into one in columns; empty ones are left out.
 
-
     >>> from streamdsl.expr.schema import Schema
     >>> batch = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> [len(batch) for batch in coalesced([batch, batch])]
@@ -43,7 +42,6 @@ def _are_alike(one: RowBatch, other: RowBatch) -> bool:
 
 class NetChanges:
     """The net change of each row over many row batches of one kind, none of them grouped.
-
 
     >>> from streamdsl.expr.schema import Schema
     >>> net = NetChanges()

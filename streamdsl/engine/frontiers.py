@@ -41,7 +41,6 @@ def before(cti: int) -> int:
 def moved(frontier: int, duration: int) -> int:
     """Return a frontier moved by a duration. Unending rows are final at the end of time only.
 
-
     >>> moved(60, 5), moved(60, -5), moved(INFINITY, -5) == INFINITY, moved(INFINITY - 2, 7) == INFINITY - 1
     (65, 55, True, True)
     """

@@ -24,7 +24,6 @@ class GrowingColumn:
 
     The first values are shared until they are overwritten.
 
-
     >>> column = GrowingColumn(np.array([1, 2]))
     >>> column.append(np.array([0.5]))
     >>> column.values.tolist()
@@ -101,7 +100,6 @@ class GrowingColumn:
 class LazyColumn:
     """A growing column whose values are not made until they are read. Until then they are rows of its sources.
 
-
     >>> from streamdsl.expr.held import Coded
     >>> column = LazyColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
     >>> column.append(np.array(["c"], dtype=object))
@@ -167,7 +165,6 @@ class LazyColumn:
 class GrowingIds:
     """A growing column of ids. Pairs of ids stay pairs of columns.
 
-
     >>> ids = GrowingIds(object_column(["a"]))
     >>> ids.append(PairIds(np.array([1]), np.array([2])))
     >>> ids.take(np.array([1, 0])).tolist()
@@ -224,7 +221,6 @@ def _spelled(ids: Ids) -> Column:
 
 class GrowingTable:
     """A growing table of payloads. If schemas differ, all become whole objects.
-
 
     >>> table = GrowingTable(Table.from_payloads([1, 2]))
     >>> table.append(Table.from_payloads([{"v": 3}]))
@@ -295,7 +291,6 @@ class GrowingTable:
 
 class NestedColumn:
     """A growing column of nested payloads, as a table. Once a value is no such payload, all become Python objects.
-
 
     >>> column = NestedColumn(nested(Table.from_payloads([(1, "a"), (2, "b")])))
     >>> column.keep(np.array([1]))

@@ -174,7 +174,6 @@ class HeldRows:
 
 
 
-
     >>> from streamdsl.engine.batch import Changes
     >>> changes, held = Changes(), HeldRows()
     >>> for n in range(100):

@@ -117,7 +117,6 @@ incarnation_of: Final[Callable[[Any], Incarnation]] = partial(tuple.__new__, Inc
 class Incarnations(PairIds):
     """The ids of a sender's events, with the LE that tells uses of one id apart.
 
-
     >>> ids = Incarnations(object_column(["a", "a"]), np.array([0, 7]))
     >>> ids.tolist(), len(set(ids.tolist())), names(ids).tolist()
     (['a', 'a'], 2, ['a', 'a'])
@@ -153,7 +152,6 @@ def of_spelled(ids: Sequence[Any]) -> Ids:
 
 class VersionedIds(DeferredIds):
     """Ids of rows, each with a version that counts how often the row has come back, so that no id is used twice.
-
 
     >>> VersionedIds(object_column(["a", "b"]), np.array([0, 2])).tolist()
     ['a', RowVersion(id='b', version=2)]

@@ -32,7 +32,6 @@ _PER_ITEM: Final[dict[type, tuple[int, int]]] = {
 class MemoryMeter:
     """Counts the bytes of objects, each object once. Objects that are `known` are not counted.
 
-
     >>> held = MemoryMeter()
     >>> row = ("a" * 1000, [1.5] * 100)
     >>> 1000 < held.bytes_of([row]) < 3000, held.bytes_of([row])

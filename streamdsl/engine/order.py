@@ -34,7 +34,6 @@ _BY_REPR: Final = (date, datetime, time, timedelta, bytes, UUID)
 def ordered(batch: Batch) -> Batch:
     """Return changes in output order: retractions first, then insertions, each by (LE, RE, payload).
 
-
     >>> from streamdsl.engine.batch import Changes
     >>> changes = Changes()
     >>> for change in [("a", 4, 4, 9, "x"), ("b", 1, 1, 5, "y"), ("c", 4, 9, 4, "z"), ("d", 4, 4, 9, "w")]:

@@ -46,7 +46,6 @@ class RowBatch(Batch):
     `groups` are the group numbers of the rows, None outside of a group-apply. `origin` tells the kind of the ids: None for those
     of a source. All columns of `Batch` are there too, and are made at the first read.
 
-
     >>> few = RowBatch([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> few.payloads(), len(few), few.le.tolist()
     ([7], 1, [3])

@@ -33,7 +33,6 @@ FEW: Final = 10_000
 class WindowBudget:
     """The windows that an operator may still make in this step.
 
-
     >>> budget = WindowBudget("window_aggregate_1", "tumbling(1) windows", 1000)
     >>> budget.open(rows=2)
     >>> budget.take(900)
@@ -82,7 +81,6 @@ class Arrivals:
     @classmethod
     def of(cls, batches: Iterable[Batch], cti: int) -> Arrivals:
         """Return the arrivals of batches and a CTI.
-
 
         >>> Arrivals.of([], 7)
         Arrivals(rows=0, start=7, end=7, batches=[])

@@ -84,7 +84,7 @@ class Node(ABC):
 
     @property
     def filter_below(self) -> FilterBelow | None:
-        """On which rows a filter by payload may run below instead of above, None if it may not."""
+        """On which rows a filter by payload may run below as it stands; None: nothing is certain, or a rule of its own says."""
         return None
 
     @property
@@ -115,6 +115,11 @@ class Node(ABC):
         """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
         cls: Any = type(self)
         return {name: getattr(self, name) for name in _names(cls)}
+
+    @property
+    def keeps_schema(self) -> bool:
+        """Whether the schema is that of the first input: then a reader may ask that one."""
+        return type(self).schema is Node.schema
 
     @property
     def schema(self) -> Schema | None:

@@ -15,7 +15,7 @@ from streamdsl.rewrite.tree import nodes, replaced
 def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
     """Move a condition on the key of groups, that cannot fail, below `group_by`: groups know nothing of one another.
 
-    Lifetimes and ids stay. All groups share the watermark, so in sessions the filter moves only if the windows inside are of a
+    Lifetimes and ids stay. All groups share the high water, so in sessions the filter moves only if the windows inside are of a
     grid, and no push shows it (see `shows_the_same`); a run may have windows of any kind inside.
 
     Law: `where(p on key)(group_by(k).apply(q)(s)) == group_by(k).apply(q)(where(p after k)(s))`.

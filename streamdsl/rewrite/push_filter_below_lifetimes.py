@@ -14,7 +14,7 @@ def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
 
     Where the operator may drop rows (`clip_interval`, a shift beyond the end of time), or decides by whole payloads (`distinct`,
     `stitch`), conditions move that cannot fail. A condition as `e.v == 1` is the same for equal payloads, such as 1 and 1.0.
-    CTIs and ids stay; `stitch` numbers its rows, which are then fewer. Sessions: `chop` shows pieces as the watermark reaches
+    CTIs and ids stay; `stitch` numbers its rows, which are then fewer. Sessions: `chop` shows pieces as the high water reaches
     their cells, so a filter moves below it only where no push shows it (see `shows_the_same`).
 
     Law: `where(p)(alter(s)) == alter(where(p)(s))`, as `alter` treats each row, or all rows with a payload, by themselves.

@@ -1,4 +1,4 @@
-"""What a session can show of rows that no longer reach an operator: it depends on its watermark."""
+"""What a session can show of rows that no longer reach an operator: it depends on its high water."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from streamdsl.windows import Sequenced
 def shows_the_same(node: Node, mode: Mode) -> bool:
     """Say whether a session cannot show that some rows no longer reach an operator that opens windows or cells.
 
-    They raise its watermark, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do point
-    events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still change
-    hold back the CTI of a module that sees ends beyond its window. The windows of a sequence come after their rows, which so open
-    none, and until they have ended their results hold back the CTI.
+    They raise its high water, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do
+    point events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still
+    change hold back the CTI of a module that sees ends beyond its window. The windows of a sequence come after their rows, which
+    so open none, and until they have ended their results hold back the CTI.
     """
     if mode == "run":
         return True

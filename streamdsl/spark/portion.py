@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamdsl.temporal import INFINITY, Lifetime
-from streamdsl.windows import Hopping, Some, Windows
+from streamdsl.windows import Hopping, PartOf, Windows
 
 _WINDOWS: Final = 16
 
@@ -22,7 +22,7 @@ def portion_size(windows: Hopping) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion(Some):
+class Portion(PartOf):
     """The windows of a grid from number `first` on, `count` of them.
 
     >>> Portion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])

@@ -6,7 +6,7 @@ from streamdsl.windows.policies import Clip, Output, check_policies
 from streamdsl.windows.sequence import Sequenced
 from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
-from streamdsl.windows.spec import Ends, Some, Windows
+from streamdsl.windows.spec import Ends, PartOf, Windows
 
 __all__ = [
     "Clip",
@@ -15,10 +15,10 @@ __all__ = [
     "Ends",
     "Hopping",
     "Output",
+    "PartOf",
     "Sequenced",
     "Session",
     "Snapshot",
-    "Some",
     "Windows",
     "check_policies",
     "unending",

@@ -119,13 +119,24 @@ class Windows(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Some(Windows):
+class PartOf(Windows):
     """The base of kinds that are some windows of another kind, `all_windows`, whose facts they have."""
 
     @property
     @abstractmethod
     def all_windows(self) -> Windows:
         """The windows of which these are some."""
+
+    @property
+    def by_position(self) -> bool:
+        return self.all_windows.by_position
+
+    @property
+    def by_clock(self) -> bool:
+        return self.all_windows.by_clock
+
+    def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
+        self.all_windows.check_use(output, sensitive)
 
     @property
     def fixed_size(self) -> int | None:
@@ -160,6 +171,9 @@ class Some(Windows):
 
     def fewest(self) -> Windows:
         return self.all_windows.fewest()
+
+    def bounded(self) -> Iterator[tuple[str, Windows]]:
+        return self.all_windows.bounded()
 
     def describe(self) -> str:
         return self.all_windows.describe()

@@ -25,7 +25,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Session, Snapshot, Some, Windows
+from streamdsl.windows import Clip, Hopping, PartOf, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
@@ -89,7 +89,7 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
-class Gated(Some):
+class Gated(PartOf):
     """The windows of another kind that may show their result at a watermark: those that have begun, or by end, that are over.
 
     Only those that start before a time, `before`, count.

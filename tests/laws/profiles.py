@@ -25,6 +25,6 @@ def load_profile() -> None:
     settings.load_profile("laws")
 
 
-def examples(n: int) -> settings:
-    """Return settings for a law with `n` examples in the fixed set."""
-    return settings(max_examples=MANY or (n + 1) // 2)
+def examples(n: int, parts: int = 1) -> settings:
+    """Return settings for a law with `n` examples in the fixed set; what `LAW_EXAMPLES` asks for is divided among its parts."""
+    return settings(max_examples=-(-MANY // parts) if MANY else (n + 1) // 2)

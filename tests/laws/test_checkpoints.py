@@ -30,7 +30,7 @@ from tests.laws.incremental import (
     TimedIncrementalValues,
 )
 from tests.laws.modules import Since
-from tests.laws.operators import KINDS, UNENDING, operators
+from tests.laws.operators import KINDS, UNENDING, Variant, operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, Push, Scenario, scenario
 from tests.laws.stops import HOLD, Pair, check_stops
@@ -41,17 +41,20 @@ GENERAL = {"window": "general"}
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_restored_session_sends_the_same_events(name: str) -> None:
-    @examples(max(6, len(OPERATORS[name]) // 2))
-    @given(SEEDS)
-    def law(seed: int) -> None:
-        rng = Random(seed)
-        variant, emit = rng.choice(OPERATORS[name]), rng.choice([*EMITS, HOLD])
+    variants = OPERATORS[name]
+
+    @examples(max(1, 6 // len(variants)), parts=len(variants))
+    @given(seed=SEEDS)
+    def law(variant: Variant, seed: int) -> None:
+        rng = Random(f"{variant.name} {seed}")
+        emit = rng.choice([*EMITS, HOLD])
         note(variant.name)
         options = rng.choice([None, GENERAL])
         with patch.object(KeyTable, "least", rng.choice([0, KeyTable.least])):
             check_stops(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng, options)
 
-    law()
+    for variant in variants:
+        law(variant)
 
 
 @examples(24)

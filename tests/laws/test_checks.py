@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from random import Random
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.plan.node import Node, WindowAggregate
 from tests.laws.compositions import STEPS, composition
 from tests.laws.modules import Ends, EndsInside, Since
 from tests.laws.scenarios import history
@@ -395,3 +397,27 @@ def test_what_keeps_rows_without_end_is_named(seed: int) -> None:
     known = ("source", "to_edges", "asof", *last_windows(query))
     keeping = {label for label, each in here.items() if each["events"] and not label.startswith(known)}
     assert keeping <= told
+
+
+def test_what_a_check_asks_of_a_plan_grows_with_the_plan() -> None:
+    s: sd.Stream[Any] = sd.source("s")
+    for _ in range(20):
+        s = s.union(s.shift(1)).tumbling_window(10).aggregate(n=sd.count())
+    asked: list[Node] = []
+
+    def counted(node: Node, inputs: Sequence[Any], answer: Any = WindowAggregate.open_rows) -> Any:
+        asked.append(node)
+        return answer(node, inputs)
+
+    with patch.object(WindowAggregate, "open_rows", counted):
+        sd.check(s)
+    assert len(asked) <= 20
+
+
+def test_results_of_a_window_sequence_live_one_at_a_time() -> None:
+    results = S.windows(sd.astral.range_slide(7, 3)).aggregate(n=sd.count())
+    assert not [found for found in sd.check(results.join(T)) if "every right row" in found.what]
+
+
+def test_windows_of_one_tick_give_points() -> None:
+    assert "[points]" in S.tumbling_window(1).aggregate(n=sd.count()).explain()

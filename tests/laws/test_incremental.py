@@ -73,12 +73,12 @@ def test_four_ways_give_one_answer(kind: str, seed: int) -> None:
 @examples(20)
 @given(SEEDS)
 def test_an_operator_written_four_ways_gives_one_answer(kind: str, seed: int) -> None:
-    """Three of them at a time, time-sensitive ones under each output policy that they may have: they stamp as windows are."""
+    """The first of them beside two others at a time, time-sensitive ones under each output policy: they stamp as windows are."""
     rng = Random(seed)
     make, clip, alike = rng.choice(KINDS[kind]), rng.choice(CLIPS), rng.choice(ALIKE)
     stream = [event for _, events in scenario(rng, unending=kind in UNENDING).pushes for event in events]
     found = set()
-    for module, output in rng.sample(alike, 3):
+    for module, output in [alike[0], *rng.sample(alike[1:], 2)]:
         query = make(sd.source("s"), clip=clip, output=output).apply(module, lambda e: e.v)
         session, out = query.open(), []
         for event in stream:

@@ -41,17 +41,20 @@ def columnar() -> list[Variant]:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    @examples(max(24, 4 * len(OPERATORS[name])))
-    @given(SEEDS)
-    def law(seed: int) -> None:
-        rng = Random(seed)
-        variant, emit = rng.choice(OPERATORS[name]), rng.choice(EMITS)
+    variants = OPERATORS[name]
+
+    @examples(max(4, 24 // len(variants)), parts=len(variants))
+    @given(seed=SEEDS)
+    def law(variant: Variant, seed: int) -> None:
+        rng = Random(f"{variant.name} {seed}")
+        emit = rng.choice(EMITS)
         note(variant.name)
         in_bulk = patch("streamdsl.engine.egress.FEW", 1 if seed % 2 else 32)
         with patch.object(KeyTable, "is_due", rng.choice([True, KeyTable.is_due])), patch(SLICE, rng.choice([2, 2**15])), in_bulk:
             check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng.choice([None, GENERAL]))
 
-    law()
+    for variant in variants:
+        law(variant)
 
 
 @examples(120)

@@ -50,7 +50,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.builtin import Count
 from streamdsl.windows import Count as CountWindows
-from streamdsl.windows import Snapshot, Some, Windows
+from streamdsl.windows import PartOf, Snapshot, Windows
 from tests.spark.helpers import explained, stream
 
 
@@ -293,7 +293,7 @@ def test_explain_knows_declared_types() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Weekly(Some):
+class Weekly(PartOf):
     """Windows of a kind that the Spark engine has never heard of."""
 
     @property

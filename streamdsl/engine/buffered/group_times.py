@@ -17,7 +17,6 @@ ROOM: Final = 2**62
 class GroupTimes:
     """A group and a time as one integer, in the same order. Times that no row has can be packed too, for searches.
 
-
     >>> times = GroupTimes(np.array([4, 8]), np.array([5, 9]))
     >>> times.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
     [64, 68, 128]

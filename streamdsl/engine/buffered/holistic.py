@@ -82,7 +82,6 @@ def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
 def quantiles(function: Quantile, values: Values) -> Column | None:
     """Return the quantiles; those of integers are integers if they need no interpolation.
 
-
     >>> members = Members(np.arange(3), np.array([0, 0, 1]), np.array([1, 2, 2]), 2)
     >>> quantiles(Median(), Values(np.array([4, 1, 2]), members)).tolist()
     [2.5, 1.5]
@@ -149,7 +148,6 @@ def _parted(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple
 
 def distinct_counts(function: CountDistinct, values: Values) -> Column:
     """Return the numbers of distinct values. Of equal ones, each counts only in windows that no earlier one is in.
-
 
     >>> members = Members(np.arange(3), np.array([0, 0, 1]), np.array([1, 2, 2]), 2)
     >>> distinct_counts(CountDistinct(), Values(np.array([1, 2, 1]), members)).tolist()

@@ -147,7 +147,6 @@ def _inserted(column: Column, values: Column, at: Rows) -> Column:
 def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
     """Return all places of some ranges, each after the number of its range.
 
-
     >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
     [[0, 0, 1], [4, 5, 7]]
     """

@@ -34,7 +34,6 @@ class AccumulatorColumns:
     `_bounds` is a bound of the totals of each column that tells when.
 
 
-
     >>> from streamdsl.engine.columnar.terms import Part
     >>> totals = AccumulatorColumns(2)
     >>> totals.add(np.array([0, 0, 1]), Terms(3, [Part(ROWS, None, np.array([1, 1, 1]), 1)]))
@@ -57,7 +56,6 @@ class AccumulatorColumns:
     @classmethod
     def of_spans(cls, first: Rows, last: Rows, size: int, terms: Terms) -> AccumulatorColumns:
         """Return totals to which each row has added its terms at all positions from its `first` up to its `last`, exclusive.
-
 
 
         >>> from streamdsl.engine.columnar.terms import Part

@@ -11,7 +11,6 @@ from streamdsl.temporal.payload import payload_key
 class Bag:
     """Values with their counts; equal values are one.
 
-
     >>> bag = Bag()
     >>> bag.add("a", 2)
     >>> bag.add("a", -1)

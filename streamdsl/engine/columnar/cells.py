@@ -16,7 +16,6 @@ class Cells(SlotTable):
     Versions of windows that have lost all rows are kept until the window closes.
 
 
-
     >>> import numpy as np
     >>> cells = Cells()
     >>> slot = cells.find(np.array([7]), np.array([20]))

@@ -31,7 +31,6 @@ def parts_of(terms: Terms) -> Iterator[Part]:
     """Yield what rows add to each column, floats split into digits.
 
 
-
     >>> from streamdsl.engine.columnar.terms import FloatTerms
     >>> [part.column for part in parts_of(Terms(1, reals=[FloatTerms(0, None, np.array([0.75]))]))]
     [(0, 'floats'), (0, -1), (0, -2)]
@@ -51,7 +50,6 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
     """Yield what integers add to the columns of an aggregate.
 
 
-
     >>> [(part.column, part.amounts.tolist()) for part in integer_parts(0, None, np.array([2**62 + 5]))]
     [((0, 0), [5]), ((0, 1), [1073741824])]
     """
@@ -67,7 +65,6 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
 
 def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
     """Return a float as pairs of a weight and a digit, without zeros; None if its weights are unsafe.
-
 
 
     >>> digit_places(0.75), digit_places(-3.0), digit_places(float("nan"))
@@ -86,7 +83,6 @@ def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
 
 def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:
     """Yield what integers of any size add to the columns of an aggregate.
-
 
 
     >>> [(part.column, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
@@ -108,7 +104,6 @@ def _single(column: ColumnKey, row: int, amount: int) -> Part:
 
 def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
     """Yield what floats add to the columns of an aggregate. NaN and infinities are counted, so that they can be retracted.
-
 
 
     >>> [(part.column, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]

@@ -22,7 +22,6 @@ def add_digits(
 ) -> None:
     """Split each float into digits, highest first, and add them to the columns at its index; `downs` and `ups` scale the digits.
 
-
     >>> columns = [np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)]
     >>> add_digits(np.array([3.75]), np.array([0]), columns, np.array([1.0, 2.0**32]), np.array([1.0, 2.0**-32]))
     >>> [column.tolist() for column in columns]
@@ -46,7 +45,6 @@ def sum_digits(
     doubt: NDArray[np.float64],
 ) -> None:
     """Add up the scaled digits at each position, with the rounding errors (Knuth's two-sum), and a bound of what these lost.
-
 
     >>> total, error, doubt = np.empty(1), np.empty(1), np.empty(1)
     >>> sum_digits([np.array([2**40]), np.array([1])], np.array([2.0**32, 2.0**-32]), total, error, doubt)

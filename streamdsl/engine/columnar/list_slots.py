@@ -16,7 +16,6 @@ _ALL = slice(None)
 class ListSlots:
     """A list for each slot, empty at first. Items are never overwritten, so lists that were taken stay valid.
 
-
     >>> lists = Lists(np.array([5, 7]), np.array([0]), np.array([2]))
     >>> slots = ListSlots(2, lists)
     >>> slots.put(np.array([1]), Held(lists))

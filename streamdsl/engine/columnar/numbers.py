@@ -41,7 +41,6 @@ class GridNumbers:
     """The numbers of a grid's windows, of which window 0 starts in `[0, hop)`, and which of them the emit policy lets show.
 
 
-
     >>> grid = GridNumbers(Hopping(10, 5), EmitPolicy())
     >>> grid.first_ending_after(np.array([6])).tolist(), grid.last_open(12)
     ([0], 2)
@@ -91,7 +90,6 @@ class GridNumbers:
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
         """Return the windows that a single row enters (or leaves, if it ends earlier now); None if more is to be checked.
-
 
         >>> GridNumbers(Hopping(10, 5), EmitPolicy()).entered(6, 6, 12)
         range(0, 3)

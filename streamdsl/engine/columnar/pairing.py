@@ -15,7 +15,6 @@ def paired(windows: Rows, codes: Rows, n_old: int) -> tuple[Rows, Rows]:
 
     Rows match if they have the same window and code (equal payloads have equal codes): the first with the first, and so on.
 
-
     >>> [rows.tolist() for rows in paired(np.array([0, 0, 1, 0, 0, 0]), np.array([5, 5, 5, 5, 9, 5]), 3)]
     [[0, 1], [0, 2]]
     """

@@ -19,7 +19,6 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 class Results:
     """The emitted result of each slot; `is_emitted` says which have one. Payloads are kept in columns of one schema.
 
-
     >>> results = Results()
     >>> results.grow(2)
     >>> results.put(np.array([1]), Table.from_payloads([5]))
@@ -98,7 +97,6 @@ class Results:
         The schema is one that it `takes`.
 
         If both are equal, nothing changes, and `now` itself is returned.
-
 
         >>> results = Results()
         >>> results.grow(1)

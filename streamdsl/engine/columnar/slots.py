@@ -19,7 +19,6 @@ _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 class SlotTable(PairIndex):
     """A slot with totals for each pair of a window number and a group in use. Slots are indexed by window number too.
 
-
     >>> table = SlotTable()
     >>> slots = table.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
     >>> table.drop(slots[:2])

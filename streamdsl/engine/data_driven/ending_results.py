@@ -14,7 +14,6 @@ class EndingResults(VersionedResults):
     """Emitted results by slot, each with the RE that it was emitted with.
 
 
-
     >>> results = EndingResults()
     >>> results.grow(1)
     >>> results.put_ends(np.array([0]), np.array([20]))

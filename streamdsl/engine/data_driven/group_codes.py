@@ -15,7 +15,6 @@ class GroupCodes:
     """A code for each group, from 0 on. Codes of dropped groups are used again.
 
 
-
     >>> codes = GroupCodes()
     >>> found = codes.of(np.array([5, 9, 5]))
     >>> sorted(set(found.tolist())), codes.groups(found).tolist(), len(codes)

@@ -54,7 +54,6 @@ class SortedIndex:
     """Slots in the order of their numbers, in pieces: as in a `SortedList`, a change costs by its own size, not by the index's.
 
 
-
     >>> index = SortedIndex()
     >>> index.put(index.all().insert(np.array([0, 0]), np.array([3, 7]), np.array([10, 11])))
     >>> index.portion(np.array([7]), np.array([7])).slots.tolist(), len(index)
@@ -126,7 +125,6 @@ class SortedIndex:
 
     def has_more(self, low: int, high: int, most: int) -> bool:
         """Say whether there are more than `number` entries from `low` to `high`; a few less may count as more.
-
 
 
         >>> index = SortedIndex()

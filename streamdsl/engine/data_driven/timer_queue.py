@@ -14,7 +14,6 @@ class TimerQueue:
     """Timers, each a time and a code. Adding and removing cost O(log n) each, in any order.
 
 
-
     >>> timers = TimerQueue()
     >>> timers.add(np.array([7, 3]), np.array([0, 1]))
     >>> timers.pop_until(5)

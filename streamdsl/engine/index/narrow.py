@@ -17,7 +17,6 @@ _LARGEST: Final = 2**31 - 1
 class NarrowIntegers:
     """Integers by slot, read as `int64`. All are 32-bit until one is put in that does not fit.
 
-
     >>> column = NarrowIntegers()
     >>> column.grow(2)
     >>> column[np.array([0])] = np.array([7])

@@ -352,7 +352,6 @@ def seek_pairs(
 ) -> None:
     """Probe the hash table for each pair, and write its place and its slot, -1 for a missing one.
 
-
     >>> place, slot = np.array([1]), np.array([0])
     >>> seek_pairs(np.array([-1, 0, 1, -1]), np.array([7, 8]), np.array([5, 5]), np.array([8]), np.array([5]), place, slot)
     >>> place.item(), slot.item()

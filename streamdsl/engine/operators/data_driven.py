@@ -76,10 +76,7 @@ class DataDrivenOperator(WindowDriver):
         return self._take(batch.changed())
 
     def _now(self, batch: Batch, cti: int) -> int:
-        """Return the time that a window must reach to show:
-
-        the high water, or with `final` the time until which windows are closed.
-        """
+        """Return the time that a window must reach to show: the high water, with `final` that until which windows are closed."""
         return self._closed(cti) if self.emit_policy.final else max(batch.high_water, cti)
 
     @abstractmethod

@@ -266,7 +266,6 @@ def _compact(runs: list[SortedRun]) -> None:
 def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
     """Yield each magnitude of the durations of some rows, with the rows that have it.
 
-
     >>> [(magnitude, rows) for magnitude, rows in by_magnitude(np.array([0, 5]), np.array([3, 14]))]
     [(1, slice(None, None, None))]
     """
@@ -284,7 +283,6 @@ def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
 
 def magnitudes(le: Ticks, re: Ticks) -> Rows:
     """Return the magnitudes of durations, to the base of sixteen. The longest count as unbounded.
-
 
     >>> magnitudes(np.array([0, 0, 0]), np.array([15, 16, INFINITY])).tolist()
     [1, 2, 20]

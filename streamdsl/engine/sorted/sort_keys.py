@@ -27,7 +27,6 @@ class SortKeyEncoding:
     times; rows with equal codes must be compared. The sides of an operator share one encoding; `version` is raised when codes
     change.
 
-
     >>> encoding = SortKeyEncoding()
     >>> encoding.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
     True

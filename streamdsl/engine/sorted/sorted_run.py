@@ -35,7 +35,6 @@ class Ranges(NamedTuple):
     def expanded(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield each probe with each place of its range, in chunks.
 
-
         >>> ranges = Ranges(np.array([4, 7]), np.array([0, 9]), np.array([2, 1]))
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
         [([4, 4, 7], [0, 1, 9])]
@@ -61,7 +60,6 @@ class SortedRun:
 
     So the rows that live in a period are between two places, which are found by binary search: before the first, all rows have
     ended; from the second on, none has begun. A search costs O(log n).
-
 
     >>> run = SortedRun(Spans(np.array([10, 20, 30]), np.array([14, 24, 34])), np.array([0, 1, 2]))
     >>> run.ranges(Spans(np.array([16]), np.array([20])))

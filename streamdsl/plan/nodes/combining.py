@@ -58,7 +58,7 @@ def _makers(union: Union) -> Iterator[Node]:
         seen.add(id(node))
         if isinstance(node, Union):
             waiting += node.parts
-        elif type(node).schema is Node.schema:
+        elif node.keeps_schema:
             waiting.append(node.inputs[0])
         else:
             yield node

@@ -104,8 +104,12 @@ class Scan(Keyed):
         check_methods(type(self.module))
 
     @property
+    def keeps_schema(self) -> bool:
+        return isinstance(self.module, Sieve)
+
+    @property
     def schema(self) -> Schema | None:
-        return self.input.schema if isinstance(self.module, Sieve) else None
+        return self.input.schema if self.keeps_schema else None
 
     @property
     def fixed_duration(self) -> int | None:

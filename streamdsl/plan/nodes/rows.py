@@ -15,7 +15,7 @@ from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
 
 @dataclass(frozen=True, slots=True)
 class RowWise(Node):
-    """The base of operators that each row passes by itself: they keep nothing, and need no rows together."""
+    """The base of operators that each row passes by itself; they keep nothing, unless a class says otherwise."""
 
     row_wise = True
     opens_cells = False
@@ -31,7 +31,7 @@ class RowWise(Node):
 
 @dataclass(frozen=True, slots=True)
 class PerRow(RowWise):
-    """The base of operators that make of each row one or more, or none, with its lifetime."""
+    """The base of operators that make of each row any number of rows with its lifetime."""
 
     input: Node
 
