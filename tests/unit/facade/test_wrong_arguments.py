@@ -76,7 +76,7 @@ NOT_TRIED = {"describe", "output_cti", "load", "attach", "on_spark"}
 """What other parts of the package call, and what needs more than arguments."""
 OF_VALUES = {"cast", "contains", "length", "local_time", "truncate"}
 """Functions of expressions; of plain values they are Python's own, with its errors."""
-OF_FILES = {"from_csv", "from_jsonl", "from_parquet", "checkpoint", "restore"}
+OF_FILES = {"from_arrow", "from_csv", "from_jsonl", "from_parquet", "checkpoint", "restore"}
 MODULE = [name for name in sd.__all__ if inspect.isfunction(getattr(sd, name))]
 
 
