@@ -171,11 +171,11 @@ class Database(Sink):
 
     def _read(self, value: Any) -> Any:
         is_nested = isinstance(value, str) and value[:1] in ("[", "{")
-        return typed(json.loads(value)) if is_nested else typed(value)
+        return typed(by_value(json.loads(value))) if is_nested else typed(value)
 
     def keeps(self, value: Any) -> Any:
         value = flat(value)
-        return typed(json.loads(json.dumps(value, default=str)) if isinstance(value, (list, dict)) else value)
+        return typed(by_value(json.loads(json.dumps(value, default=str))) if isinstance(value, (list, dict)) else value)
 
 
 class Sqlite(Database):
@@ -251,6 +251,15 @@ def kept(fields: Mapping[str, Any]) -> frozenset[Any]:
 def numeral(text: str) -> Any:
     """Return the text of a decimal as it is compared: by its value."""
     return ("numeral", Decimal(text))
+
+
+def by_value(value: Any) -> Any:
+    """Return what a text of JSON holds as it is compared: decimals, which are texts there, without zeros at their end."""
+    if isinstance(value, list):
+        return list(map(by_value, value))
+    if isinstance(value, dict):
+        return {name: by_value(item) for name, item in value.items()}
+    return str(Decimal(value).normalize()) if isinstance(value, str) and NUMERAL.fullmatch(value) else value
 
 
 def flat(value: Any) -> Any:
