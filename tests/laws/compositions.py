@@ -127,8 +127,6 @@ STEPS = [
     ),
     Step("full_join", lambda s, t: s.full_join(t, on="v", select=lambda a, b: {"k": (a or b).k, "v": (b or a).v}), inputs=2),
     Step("scan", lambda s: s.scan(Since).select(lambda e: {"k": e.k, "v": e.v})),
-    Step("throttle", lambda s: s.throttle(3)),
-    Step("throttle (k)", lambda s: s.throttle(5, key="k")),
     Step("fill", lambda s: s.select(v=lambda e: e.v, k=lambda e: e.k).fill(7, {"k": "-", "v": 0}, start=-3, end=33)),
     Step("asof_join", lambda s, t: s.asof_join(t, on="k", select=lambda a, b: {"k": a.k, "v": a.v - b.v}), inputs=2),
     Step("semi_join", lambda s, t: s.semi_join(t, on="k"), inputs=2),

@@ -41,6 +41,8 @@ MORE: dict[str, Any] = {
     "extend (endless)": lambda s: s.extend(INFINITY),
     "clip_interval (open)": lambda s: s.clip_interval(3, INFINITY),
     "stitch": lambda s: s.stitch(),
+    "throttle": lambda s: s.throttle(3),
+    "throttle (k)": lambda s: s.throttle(5, key="k"),
     "quantize": lambda s: s.quantize(4, 4),
     "select (life)": lambda s: s.select(lambda e, life: {"k": e.k, "v": life.le}),
     "select (key)": lambda s: s.select(k=lambda e: e.k),
