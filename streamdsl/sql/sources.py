@@ -46,5 +46,5 @@ class Sources:
         return False
 
     def spread(self, tree: Any) -> None:
-        """Run a SPREAD, which makes a query one over batches: its streams' new batches have new names."""
-        raise NotImplementedError
+        """Refuse a SPREAD: a query with one is over batches (`Batches`), and gives its streams' new batches new names."""
+        raise self.text.refused(tree, "these streams have no batches, so there are none to spread", "SPREAD is for a cql.group")

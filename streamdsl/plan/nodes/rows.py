@@ -44,6 +44,14 @@ class PerRow(RowWise):
         return describe(self.function)
 
     @property
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.input.one_at_a_time
+
+    @property
     def moves_starts_as_ctis(self) -> bool:
         """A filter or a projection that reads lifetimes does not let CTIs pass as rows do."""
         return not reads_lifetime(self.function)
@@ -65,14 +73,6 @@ class Where(PerRow):
     def function(self) -> Expr:
         return self.predicate
 
-    @property
-    def fixed_duration(self) -> int | None:
-        return self.input.fixed_duration
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.input.one_at_a_time
-
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return all_of(wanted, fields_read([self.predicate]))
 
@@ -92,14 +92,6 @@ class Select(PerRow):
     @property
     def function(self) -> Expr:
         return self.projection
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return self.input.fixed_duration
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.input.one_at_a_time
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return fields_read([self.projection])
@@ -122,7 +114,8 @@ class SelectMany(PerRow):
         return self.items
 
     @property
-    def moves_starts_as_ctis(self) -> bool:
+    def one_at_a_time(self) -> bool:
+        """The rows made of one row live together."""
         return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
