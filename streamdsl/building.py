@@ -11,9 +11,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
+from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.trace import trace
 from streamdsl.plan import derived

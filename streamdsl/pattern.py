@@ -11,8 +11,8 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.facade import E
+from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.pattern import PatternStep
 

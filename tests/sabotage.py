@@ -171,7 +171,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a key that waits where another was forgotten is shown as that one",
-        "streamdsl/expr/held.py",
+        "streamdsl/expr/deferred.py",
         "                self._rows[places - made] = self._waiting.size + np.arange(values.size)\n",
         "",
         "keys_that_wait",
@@ -230,7 +230,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "zeros of both signs have one code",
-        "streamdsl/expr/coding.py",
+        "streamdsl/expr/encoding.py",
         "else column.view(np.int64)",
         "else (column + 0).view(np.int64)",
         "coded_bit_by_bit",
@@ -267,7 +267,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "texts of one length with some bits of their hashes are taken for each other",
-        "streamdsl/expr/coding.py",
+        "streamdsl/expr/encoding.py",
         "others |= known[begin]",
         "others &= known[begin]",
         "colliding_texts",
@@ -1059,7 +1059,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a row that comes alone keeps names that are texts by inheritance",
-        "streamdsl/expr/scalars.py",
+        "streamdsl/expr/row_program.py",
         "        if not PLAIN.issuperset(map(type, payload)):\n            return None\n",
         "",
         "comes_alone_has_plain_names",
@@ -1101,7 +1101,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a function that returns nothing lets no row through",
-        "streamdsl/expr/answers.py",
+        "streamdsl/expr/predicates.py",
         "if value is None or not (hasattr",
         "if not (hasattr",
         "in_the_sink",

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.called import called, shown_otherwise
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, DeferredColumns, EncodedSource, parts_of, with_parts
 from streamdsl.expr.functions import plain_function
-from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nested import attribute_name, field_of_nested, is_nested, item_name, nested, schema_of
 from streamdsl.expr.nodes import (
     Attribute,
@@ -36,22 +36,22 @@ from streamdsl.expr.nodes import (
     application,
     rebuilt,
 )
-from streamdsl.expr.rows import (
-    answer,
-    at_place,
+from streamdsl.expr.row_evaluator import (
     attribute_of,
     evaluate_row,
     field_of,
     holds_row,
-    is_settled,
-    no_lifetime,
+    is_plain_value,
+    no_lifetime_error,
+    predicate_value,
     project_row,
-    settle,
+    to_plain_value,
+    with_location,
 )
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column, payload_table
-from streamdsl.expr.vector import Operand, Same
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.user_calls import call_function, with_row_views
+from streamdsl.expr.vector import Operand, Scalar
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
@@ -103,12 +103,12 @@ def evaluate(expr: Expr, inputs: Inputs) -> Column:
     >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
     [True, False]
     """
-    picked = _picked(expr, inputs)
+    picked = _existing_column(expr, inputs)
     if picked is not None:
         return picked
     failure: Exception | None = None
     try:
-        column = _Columns(inputs).column(expr)
+        column = _ColumnEvaluator(inputs).column(expr)
     except Exception as error:
         failure = error
     if failure is not None:
@@ -127,7 +127,7 @@ def project(expr: Expr, inputs: Inputs) -> Table:
         return inputs.tables[expr.side]
     if isinstance(expr, Make):
         try:
-            return _made(expr, inputs)
+            return _build_table(expr, inputs)
         except Exception as error:
             failure = error
         return Table.from_payloads(_row_by_row(failure, expr, inputs, project_row), expr.schema)
@@ -146,12 +146,12 @@ def truth(predicate: Expr, inputs: Inputs) -> NDArray[np.bool_]:
     """
     column = evaluate(predicate, inputs)
     try:
-        return _truths(column, partial(answer, predicate))
+        return _as_booleans(column, partial(predicate_value, predicate))
     except RowError as error:
         raise error.of(inputs) from error.cause
 
 
-def _truths(column: Column, one: Callable[[Any], bool]) -> NDArray[np.bool_]:
+def _as_booleans(column: Column, one: Callable[[Any], bool]) -> NDArray[np.bool_]:
     if column.dtype != object:
         return column.astype(np.bool_, copy=False)
     return np.array([_on_row(row, one, value) for row, value in enumerate(column.tolist())], dtype=np.bool_)
@@ -176,7 +176,7 @@ def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None,
 def _row_by_row(failure: Exception, expr: Expr, inputs: Inputs, one: Callable[..., Any]) -> list[Any]:
     """Return an expression's value in every row where its columns have failed: the rows tell what is wrong, if anything is."""
     if isinstance(failure, RowError) and isinstance(expr, Opaque):
-        at_place(failure.cause, expr)
+        with_location(failure.cause, expr)
         raise failure.of(inputs) from failure.cause
     try:
         return [_on_row(row, one, expr, *arguments) for row, arguments in enumerate(_rows(inputs))]
@@ -212,12 +212,12 @@ def _is_scalar(column: Column) -> bool:
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 
-def _picked(expr: Expr, inputs: Inputs) -> Column | None:
+def _existing_column(expr: Expr, inputs: Inputs) -> Column | None:
     """Return the column that an expression is as it stands, None if it must be made."""
     if type(expr) is Field:
         return _column_of_field(inputs.tables[expr.side], expr.name)
-    part = _part(expr, inputs)
-    return part.column if type(part) is Held else part  # type: ignore[return-value]
+    part = _stored_column(expr, inputs)
+    return part.column if type(part) is DeferredColumn else part  # type: ignore[return-value]
 
 
 def _column_of_field(table: Table, name: str) -> Column | None:
@@ -228,11 +228,11 @@ def _column_of_field(table: Table, name: str) -> Column | None:
     return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
 
 
-def held(expr: Expr, inputs: Inputs) -> AnyColumn:
+def evaluate_deferred(expr: Expr, inputs: Inputs) -> AnyColumn:
     """Return what `evaluate` does, held where it is a column that is."""
-    found: AnyColumn | None = _held(expr, inputs)
-    if found is None and _picked(expr, inputs) is None:
-        found = _Columns(inputs).by_value(expr)
+    found: AnyColumn | None = _stored_deferred(expr, inputs)
+    if found is None and _existing_column(expr, inputs) is None:
+        found = _ColumnEvaluator(inputs).by_value(expr)
     return evaluate(expr, inputs) if found is None else found
 
 
@@ -251,13 +251,13 @@ def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
     return evaluate(expr, inputs) if found is None else found
 
 
-def _held(expr: Expr, inputs: Inputs) -> Held | None:
+def _stored_deferred(expr: Expr, inputs: Inputs) -> DeferredColumn | None:
     """Return the held column that an expression is as it stands, None if it is none."""
-    part = _part(expr, inputs)
-    return part if type(part) is Held else None
+    part = _stored_column(expr, inputs)
+    return part if type(part) is DeferredColumn else None
 
 
-def _part(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+def _stored_column(expr: Expr, inputs: Inputs) -> AnyColumn | None:
     """Return the column that a field is, of rows, of keys, or of values that are rows themselves; None of all else."""
     if type(expr) is Field:
         table = inputs.tables[expr.side]
@@ -265,29 +265,33 @@ def _part(expr: Expr, inputs: Inputs) -> AnyColumn | None:
     if type(expr) is Key and inputs.keys is not None:
         return nested(inputs.keys)
     if type(expr) is Attribute:
-        of = _inside(expr.operand, inputs)
+        of = _nested_operand(expr.operand, inputs)
         field = None if of is None else attribute_name(schema_of(of), expr.name)
     elif type(expr) is Function and expr.name == "[]" and type(index := expr.arguments[1]) is Constant:
-        of = _inside(expr.arguments[0], inputs)
+        of = _nested_operand(expr.arguments[0], inputs)
         field = None if of is None else item_name(schema_of(of), index.value)
     else:
         return None
     return None if of is None or field is None else field_of_nested(of, field)
 
 
-def _inside(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+def _nested_operand(expr: Expr, inputs: Inputs) -> AnyColumn | None:
     """Return what an expression is if it is a column of payloads, None if it is none."""
-    of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _part(expr, inputs)
+    of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _stored_column(expr, inputs)
     return of if of is not None and is_nested(of) else None
 
 
-def _made(expr: Make, inputs: Inputs) -> Table:
+def _build_table(expr: Make, inputs: Inputs) -> Table:
     found: list[AnyColumn] = []
-    columns: _Columns | None = None
+    columns: _ColumnEvaluator | None = None
     for value in expr.values:
         column: AnyColumn | None = _nested(value, inputs)
-        if column is None and (column := _part(value, inputs)) is None and (column := _picked(value, inputs)) is None:
-            columns = columns or _Columns(inputs)
+        if (
+            column is None
+            and (column := _stored_column(value, inputs)) is None
+            and (column := _existing_column(value, inputs)) is None
+        ):
+            columns = columns or _ColumnEvaluator(inputs)
             column = columns.by_value(value)
             column = columns.column(value) if column is None else column
         found.append(column)
@@ -297,31 +301,31 @@ def _made(expr: Make, inputs: Inputs) -> Table:
 def _nested(expr: Expr, inputs: Inputs) -> AnyColumn | None:
     """Return payloads, or what is made of some, as the rows of a table; None of what is neither."""
     if type(expr) is Make:
-        return nested(_made(expr, inputs))
+        return nested(_build_table(expr, inputs))
     table = inputs.tables[expr.side] if type(expr) is Whole else None
     return None if table is None or table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else nested(table)
 
 
-class _Values(NamedTuple):
+class _DistinctValues(NamedTuple):
     """The different values of a held column: the number of each row's, and what is evaluated over them."""
 
     codes: Rows
-    columns: _Columns | None
+    columns: _ColumnEvaluator | None
     """None where they are no texts."""
     parts: dict[Expr, Expr]
     """The parts of expressions over them: those that are equal are one."""
 
 
-def _known_values(inputs: Inputs) -> dict[Field, _Values] | None:
+def _distinct_values_cache(inputs: Inputs) -> dict[Field, _DistinctValues] | None:
     """Return where the values of held columns are kept; None where there are no such columns."""
-    return {} if any(type(table.columns) is HeldColumns for table in inputs.tables) else None
+    return {} if any(type(table.columns) is DeferredColumns for table in inputs.tables) else None
 
 
-def _values_of(field: Field, column: Held, sides: int) -> _Values:
+def _distinct_values(field: Field, column: DeferredColumn, sides: int) -> _DistinctValues:
     codes, values = column.known()
     are_texts = values.dtype == object and unique(map(type, values.tolist())) <= _TEXTS
     table = Table(Schema.record([field.name]), {field.name: values}, len(values))
-    return _Values(codes, _Columns(Inputs((table,) * sides, len(values))) if are_texts else None, {})
+    return _DistinctValues(codes, _ColumnEvaluator(Inputs((table,) * sides, len(values))) if are_texts else None, {})
 
 
 @lru_cache(maxsize=1024)
@@ -336,37 +340,37 @@ def _only_field(expr: Expr) -> Field | None:
     return fields.pop() if len(fields) == 1 and type(expr) is not Field else None
 
 
-class _Columns:
+class _ColumnEvaluator:
     """An expression's nodes as columns, over some rows of the inputs or all; a shared node is evaluated once."""
 
     __slots__ = ("done", "inputs", "rows", "size", "values", "within")
 
-    def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_Columns, Rows] | None = None) -> None:
+    def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_ColumnEvaluator, Rows] | None = None) -> None:
         self.inputs = inputs
-        self.values: dict[Field, _Values] | None = within[0].values if within else _known_values(inputs)
+        self.values: dict[Field, _DistinctValues] | None = within[0].values if within else _distinct_values_cache(inputs)
         self.rows = rows
         self.size = inputs.size if rows is None else len(rows)
         self.within = within
         self.done: dict[int, Operand] = {}
 
-    def at(self, rows: Rows) -> _Columns:
+    def at(self, rows: Rows) -> _ColumnEvaluator:
         """Return the same inputs with some of their rows only."""
         if len(rows) == self.size:
             return self
-        return _Columns(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
+        return _ColumnEvaluator(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
 
     def operand(self, expr: Expr) -> Operand:
         found = self.done.get(id(expr)) if self.within is None else self.known(id(expr))
         if found is None:
-            found = self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            found = self.done[id(expr)] = _EVALUATORS[type(expr)](self, expr)
         return found
 
     def by_value(self, expr: Expr) -> AnyColumn | None:
         """Return what words say of a single held column of texts, which are told each value once; None of all else."""
-        if self.values is None or (only := _only_field(expr)) is None or (column := _held(only, self.inputs)) is None:
+        if self.values is None or (only := _only_field(expr)) is None or (column := _stored_deferred(only, self.inputs)) is None:
             return None
         if only not in self.values:
-            self.values[only] = _values_of(only, column, len(self.inputs.tables))
+            self.values[only] = _distinct_values(only, column, len(self.inputs.tables))
         codes, columns, parts = self.values[only]
         if columns is None:
             return None
@@ -379,7 +383,7 @@ class _Columns:
         codes = self.taken(codes)
         if found.dtype == object and not (kinds := unique(map(type, found.tolist()))) <= _TEXTS:
             return column_of(found[codes].tolist()) if kinds <= IMMUTABLE else None
-        return found[codes] if found.dtype != object else Held(Coded(codes, found))
+        return found[codes] if found.dtype != object else DeferredColumn(EncodedSource(codes, found))
 
     def known(self, node: int) -> Operand | None:
         """Return what has been evaluated already, here or for all rows."""
@@ -392,19 +396,19 @@ class _Columns:
 
     def column(self, expr: Expr) -> Column:
         value = self.operand(expr)
-        return self.spread(value) if isinstance(value, Same) else value
+        return self.spread(value) if isinstance(value, Scalar) else value
 
     def spread(self, value: Operand) -> Column:
-        return np.repeat(column_of([value.value]), self.size) if isinstance(value, Same) else value
+        return np.repeat(column_of([value.value]), self.size) if isinstance(value, Scalar) else value
 
     def taken(self, column: Column) -> Column:
         return column if self.rows is None else column[self.rows]
 
     def each(self, function: Callable[..., Any], *operands: Operand) -> Column:
         """Return a function of every row's values, called in Python."""
-        if all(isinstance(value, Same) for value in operands):
+        if all(isinstance(value, Scalar) for value in operands):
             operands = tuple(map(self.spread, operands))
-        items = (itertools.repeat(v.value) if isinstance(v, Same) else v.tolist() for v in operands)
+        items = (itertools.repeat(v.value) if isinstance(v, Scalar) else v.tolist() for v in operands)
         return column_of(list(map(function, *items)))
 
     def field(self, expr: Field) -> Operand:
@@ -430,53 +434,53 @@ class _Columns:
             return self.taken(self.inputs.starts[expr.side])
         column = self.inputs.le if expr.end == "le" else self.inputs.ends
         if column is None:
-            raise no_lifetime()
+            raise no_lifetime_error()
         return self.taken(column)
 
     def key(self, expr: Key) -> Operand:
-        keys = _picked(expr, self.inputs)
-        return Same(None) if keys is None else self.taken(keys)
+        keys = _existing_column(expr, self.inputs)
+        return Scalar(None) if keys is None else self.taken(keys)
 
     def apply(self, expr: Expr) -> Operand:
-        if (picked := _picked(expr, self.inputs)) is not None:
+        if (picked := _existing_column(expr, self.inputs)) is not None:
             return self.taken(picked)
         by_value = self.by_value(expr)
         if by_value is not None:
-            return by_value.column if type(by_value) is Held else by_value  # type: ignore[return-value]
+            return by_value.column if type(by_value) is DeferredColumn else by_value  # type: ignore[return-value]
         applied = application(expr)
         assert applied is not None
         word, parts = applied
         operands = list(map(self.operand, parts))
-        values = [operand.value for operand in operands if isinstance(operand, Same)]
+        values = [operand.value for operand in operands if isinstance(operand, Scalar)]
         if len(values) == len(operands):
-            return Same(word.python(*values))
+            return Scalar(word.python(*values))
         found = None if word.columns is None else word.columns(*operands)
         return self.each(word.python, *operands) if found is None else found
 
     def attribute(self, expr: Attribute) -> Operand:
-        if (picked := _picked(expr, self.inputs)) is not None:
+        if (picked := _existing_column(expr, self.inputs)) is not None:
             return self.taken(picked)
         return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
         function = plain_function(expr.function)
         if not expr.arguments:
-            return column_of([settle(function()) for _ in range(self.size)])
+            return column_of([to_plain_value(function()) for _ in range(self.size)])
         arguments = [
             object_column(self.table(a.side).rows()) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments
         ]
-        return self.each(lambda *values: settle(called(function, values)), *arguments)
+        return self.each(lambda *values: to_plain_value(call_function(function, values)), *arguments)
 
     def choose(self, expr: Choose) -> Operand:
         waiting: Rows = np.arange(self.size)
         parts: list[tuple[Rows, Column]] = []
         for condition, value in expr.branches:
-            holds = _truths(self.at(waiting).column(condition), bool)
+            holds = _as_booleans(self.at(waiting).column(condition), bool)
             chosen, waiting = waiting[holds], waiting[~holds]
             parts.append((chosen, self.at(chosen).column(value)) if len(chosen) else (chosen, object_column([])))
         if len(waiting):
             parts.append((waiting, self.at(waiting).column(expr.otherwise)))
-        return _assembled([part for part in parts if len(part[0])], self.size)
+        return _merge_branches([part for part in parts if len(part[0])], self.size)
 
     def make(self, expr: Make) -> Operand:
         columns = [self.column(value).tolist() for value in expr.values]
@@ -487,18 +491,20 @@ class _Columns:
         arguments = [self.table(side).rows() for side in range(expr.sides)]
         if expr.life:
             arguments.append(_lives(self.end(Life("le")), self.end(Life("re"))))
-        values = _called(expr.function, arguments)
+        values = _call_each_row(expr.function, arguments)
         if set(map(type, values)) <= IMMUTABLE:
             return column_of(values)
-        return column_of([as_payload(value) if is_settled(value) else self.given(row, value) for row, value in enumerate(values)])
+        return column_of(
+            [as_payload(value) if is_plain_value(value) else self.given(row, value) for row, value in enumerate(values)]
+        )
 
     def given(self, row: int, value: Any) -> Any:
         """Return what a function of the user gave for a row: expressions are evaluated there."""
         here = self.at(np.array([row]))
-        return as_payload(_on_row(row, settle, value, lambda expr: here.column(expr).tolist()[0]))
+        return as_payload(_on_row(row, to_plain_value, value, lambda expr: here.column(expr).tolist()[0]))
 
 
-def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
+def _call_each_row(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
     values: list[Any] = []
     try:
         # Not map(): a StopIteration of the function would end it, and lose rows.
@@ -506,14 +512,14 @@ def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[An
             try:
                 values.append(function(*row))
             except (AttributeError, TypeError) as error:
-                function = shown_otherwise(function, error, row)
+                function = with_row_views(function, error, row)
                 values.append(function(*row))
     except Exception as error:
         raise RowError(len(values), error) from error
     return values
 
 
-def _assembled(parts: list[tuple[Rows, Column]], size: int) -> Column:
+def _merge_branches(parts: list[tuple[Rows, Column]], size: int) -> Column:
     if len(parts) == 1:
         return parts[0][1]
     dtypes = {column.dtype for _, column in parts}
@@ -523,27 +529,27 @@ def _assembled(parts: list[tuple[Rows, Column]], size: int) -> Column:
     return whole
 
 
-_MEANINGS: Final[Mapping[type[Expr], Callable[[_Columns, Any], Operand]]] = {
-    Field: _Columns.field,
-    Whole: _Columns.whole,
-    Life: _Columns.end,
-    Key: _Columns.key,
-    Constant: lambda _, expr: Same(expr.value),
-    **dict.fromkeys((Binary, Unary, Method, Function), _Columns.apply),
-    Attribute: _Columns.attribute,
-    Call: _Columns.call,
-    Choose: _Columns.choose,
-    Make: _Columns.make,
-    Opaque: _Columns.opaque,
+_EVALUATORS: Final[Mapping[type[Expr], Callable[[_ColumnEvaluator, Any], Operand]]] = {
+    Field: _ColumnEvaluator.field,
+    Whole: _ColumnEvaluator.whole,
+    Life: _ColumnEvaluator.end,
+    Key: _ColumnEvaluator.key,
+    Constant: lambda _, expr: Scalar(expr.value),
+    **dict.fromkeys((Binary, Unary, Method, Function), _ColumnEvaluator.apply),
+    Attribute: _ColumnEvaluator.attribute,
+    Call: _ColumnEvaluator.call,
+    Choose: _ColumnEvaluator.choose,
+    Make: _ColumnEvaluator.make,
+    Opaque: _ColumnEvaluator.opaque,
 }
 
 __all__ = [
     "Inputs",
     "RowError",
     "evaluate",
+    "evaluate_deferred",
     "evaluate_nested",
     "evaluate_row",
-    "held",
     "holds_row",
     "key_row",
     "key_values",

@@ -21,7 +21,7 @@ def without_row(expr: Expr, side: int) -> Expr:
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Choose) and any(condition == missing for condition, _ in part.branches):
-            return rebuilt(_decided(part, missing), change)
+            return rebuilt(_assume(part, missing), change)
         if isinstance(part, Field):
             return Attribute(Constant(None), part.name) if part.side == side else Field(part.name)
         if isinstance(part, Whole):
@@ -48,7 +48,7 @@ def swapped(expr: Expr) -> Expr:
     return rebuilt(expr, change)
 
 
-def _decided(choice: Choose, condition: Expr) -> Expr:
+def _assume(choice: Choose, condition: Expr) -> Expr:
     """Return a choice in which one of the conditions holds."""
     position = next(i for i, (asked, _) in enumerate(choice.branches) if asked == condition)
     chosen = choice.branches[position][1]

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Constant, Expr
-from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.conditions import FieldOf, Forgiving
 from streamdsl.rewrite.rule import Setting

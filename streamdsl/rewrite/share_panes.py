@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from streamdsl.expr.declared import declared
+from streamdsl.expr.annotations import declared_type
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Make, Unary, reads
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
 from streamdsl.rewrite.conditions import made_of
@@ -136,7 +136,7 @@ def _holds_integers(field: Field, node: Node) -> bool:
     if node.passes_payload:
         return all(_holds_integers(field, below) for below in node.inputs)
     part = made_of(node.projection).get(field.name) if isinstance(node, Select) else field
-    if isinstance(part, Field) and node.schema is not None and declared(node.schema.cls, field.name) is int:
+    if isinstance(part, Field) and node.schema is not None and declared_type(node.schema.cls, field.name) is int:
         return True
     return isinstance(node, Select) and part is not None and _is_integer(part, node.input)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr.nodes import Expr, Place
-from streamdsl.expr.words import WORDS
+from streamdsl.expr.nodes import Expr, Location
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.spark.sql import NotNative, Sql, quote
 from streamdsl.spark.types import as_nullable
 
@@ -33,7 +33,7 @@ class At:
     """Where a fault is: the operator, the line of the lambda, and what is shown of the window and of the payload."""
 
     operator: str
-    written: Place | None = None
+    written: Location | None = None
     window: Sequence[Piece] = ()
     payload: Sequence[Piece] = ()
 
@@ -66,7 +66,7 @@ def refused(name: str, kinds: Sequence[str], values: Mapping[int, Any]) -> Excep
     """
     given = [values.get(i, _SAMPLES[kind]) for i, kind in enumerate(kinds)]
     try:
-        WORDS[name].python(*given)
+        SCALAR_FUNCTIONS[name].python(*given)
     except Exception as error:
         return error.with_traceback(None)
     raise AssertionError(f"{name} takes {given}")
@@ -114,7 +114,7 @@ def _message(error: Exception, at: At) -> str:
     return _joined(filled)
 
 
-def _written(error: Exception, written: Place | None) -> Exception:
+def _written(error: Exception, written: Location | None) -> Exception:
     """Return the error as one that came up in the lambda of this line."""
     cls = type(error)
     made = cls.__new__(cls, *error.args)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from streamdsl.expr.answers import NoAnswerError
-from streamdsl.expr.words import Word
+from streamdsl.expr.predicates import NotBooleanError
+from streamdsl.expr.scalar_functions import ScalarFunction
 from streamdsl.spark import texts
 from streamdsl.spark.faults import fault, refused, there
 from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer
@@ -36,10 +36,10 @@ def holds(condition: Sql) -> Sql:
     >>> holds(Sql("x", BOOL)).text
     '(x)'
     """
-    return truth(there(condition, NoAnswerError(None)))
+    return truth(there(condition, NotBooleanError(None)))
 
 
-def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
+def apply(word: ScalarFunction, arguments: Sequence[Sql]) -> Sql:
     """Return what a word is of its arguments, where the table has an SQL form for their types; else raises `NotNative`."""
     if word.name == "is_none":
         return _is_none(arguments[0])
@@ -294,4 +294,4 @@ SQL: Final[Mapping[str, Callable[..., Sql]]] = {
     "truncate": _truncate,
     **texts.SQL,
 }
-"""How each word is written, for the types that the table of words (`streamdsl/expr/words.py`) calls native; but `is_none`."""
+"""The SQL of each scalar function but `is_none`, for the types that `streamdsl/expr/scalar_functions.py` calls native."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.errors import VALUE_LENGTH
 from streamdsl.expr.nodes import Expr, Field, Whole
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.words import WORDS
 from streamdsl.spark.faults import Piece
 from streamdsl.spark.operations import apply
 from streamdsl.spark.sql import Sql, quote
@@ -50,7 +50,7 @@ def _payload(row: RowAt, read: Sequence[str]) -> list[Piece]:
 def _repr(value: Sql) -> Sql:
     """Return the SQL of a value as Python shows it, of a long text the beginning, and never null."""
     if value.kind not in ("str", "float"):
-        return apply(WORDS["str"], [value])
+        return apply(SCALAR_FUNCTIONS["str"], [value])
     is_text = value.kind == "str"
     text = f"concat({_QUOTE}, left({value.text}, {VALUE_LENGTH}), {_QUOTE})" if is_text else f"cast({value.text} as string)"
     return Sql(f"coalesce({text}, 'None')" if value.type.nullable else text, STR)

@@ -103,7 +103,7 @@ ORDERS: list[Step] = [
     lambda s: s.where(lambda e: (e.v > -2) & (e.k == "a")),
     lambda s: s.where(lambda e: e.v % 2 == 0).where(lambda e: e.k == "a"),
 ]
-"""Filters that fail on None, which `Best` and `Known` never give."""
+"""Filters that fail on None, which `Best` and `CodeNumbers` never give."""
 NARROWED: list[Step] = [
     lambda w: w.aggregate(Total()),
     lambda w: w.aggregate(Busy()),

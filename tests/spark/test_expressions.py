@@ -16,8 +16,8 @@ from streamdsl.errors import UserCodeError
 from streamdsl.expr import describe
 from streamdsl.expr.evaluate import evaluate_row
 from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.words import WORDS, Word
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
@@ -91,7 +91,7 @@ def _check_raises(expr: Expr, payload: Any, others: list[Any], error: Exception,
         assert type(error).__name__ in str(raised.value)
 
 
-SIGNATURES: dict[tuple[str, ...], list[Word]] = {}
+SIGNATURES: dict[tuple[str, ...], list[ScalarFunction]] = {}
 for _word, _kinds, _ in native():
     SIGNATURES.setdefault(_kinds, []).append(_word)
 
@@ -112,7 +112,7 @@ def cases(kinds: Sequence[str]) -> list[dict[str, Any]]:
     return [{f"{name}{i}": v for name, row in zip("xy", pair, strict=True) for i, v in enumerate(row)} for pair in pairs]
 
 
-def tries(word: Word, kinds: Sequence[str]) -> list[Expr]:
+def tries(word: ScalarFunction, kinds: Sequence[str]) -> list[Expr]:
     """Return a word of columns without None, and of columns with None where that may matter."""
     if word.name == "truncate":  # on Spark the grid must be a constant one
         return [Function(word.name, (Field("x0"), *map(Constant, (60, 7)[: len(kinds) - 1])))]
@@ -183,11 +183,11 @@ def test_what_raises_in_python_fails_the_task(name: str) -> None:
 
 
 def test_spark_writes_the_words_that_the_table_calls_native_and_no_others() -> None:
-    assert {*SQL, "is_none"} == {word.name for word in WORDS.values() if word.native}
+    assert {*SQL, "is_none"} == {word.name for word in SCALAR_FUNCTIONS.values() if word.native}
 
 
 def test_words_of_other_types_run_in_python() -> None:
-    for word in WORDS.values():
+    for word in SCALAR_FUNCTIONS.values():
         for arity in {len(kinds) for kinds in word.native}:
             for kinds in set(itertools.product(VALUES, repeat=arity)) - set(word.native):
                 payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}

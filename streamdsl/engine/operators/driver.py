@@ -25,9 +25,9 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
 from streamdsl.engine.row_batch import Result, RowBatch, results_batch
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.held import AnyColumn, with_parts
+from streamdsl.expr.deferred import AnyColumn, with_parts
 from streamdsl.expr.nodes import Key, Make
-from streamdsl.expr.scalars import Program, Project, Values
+from streamdsl.expr.row_program import ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -199,13 +199,13 @@ class WindowDriver(Operator):
     # Row by row
 
     @functools.cached_property
-    def _argument_program(self) -> Program:
+    def _argument_program(self) -> RowProgram:
         exprs = argument_exprs(self.aggregates)
-        return Program([Project(Make(Schema.tuple(len(exprs)), exprs))])
+        return RowProgram([ProjectStep(Make(Schema.tuple(len(exprs)), exprs))])
 
     @functools.cached_property
-    def _projected(self) -> Program:
-        return Program([Project(self._projection, self.key_table)])
+    def _projected(self) -> RowProgram:
+        return RowProgram([ProjectStep(self._projection, self.key_table)])
 
     @abstractmethod
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:

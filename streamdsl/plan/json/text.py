@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.room import make_room
+from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.plan.base import Node
 from streamdsl.plan.json.reader import Reader
 from streamdsl.plan.json.writer import Writer
@@ -35,7 +35,7 @@ def to_json(plan: Node) -> str:
      "output": {"$ref": 1}
     }
     """
-    make_room(depth(plan), "this plan")
+    ensure_recursion_limit(depth(plan), "this plan")
     writer = Writer(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
@@ -76,7 +76,7 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     plan = reader.value(found["output"])
     if not isinstance(plan, Node):
         raise _no_plan(f"its output is no operator but {plan!r}")
-    make_room(depth(plan), "this plan")
+    ensure_recursion_limit(depth(plan), "this plan")
     return plan
 
 

@@ -20,8 +20,8 @@ import sys
 import streamdsl as sd
 trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
 if "deep" in sys.argv:
-    from streamdsl.expr.room import make_room
-    make_room(2_000, "a query")
+    from streamdsl.expr.recursion import ensure_recursion_limit
+    ensure_recursion_limit(2_000, "a query")
 text = sys.stdin.read()
 try:
     made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.plan_from_json(text)

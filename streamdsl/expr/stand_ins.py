@@ -13,22 +13,22 @@ from types import CellType, FunctionType
 from typing import Any, Final
 
 from streamdsl.expr.bytecode import global_names
+from streamdsl.expr.closures import with_environment
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import FUNCTIONS, CastType, Udf
+from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Make
-from streamdsl.expr.proxies import Made, argument, is_value
+from streamdsl.expr.proxies import BuiltPayload, argument_node, is_value
+from streamdsl.expr.recording import SymbolicValue, refuse
+from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
-from streamdsl.expr.snapshot import with_environment
-from streamdsl.expr.tracing import Refusing, refuse
-from streamdsl.expr.vocabulary import is_constant
-from streamdsl.expr.words import CASTS
 from streamdsl.temporal.payload import Record
 
 _PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")
-_CONSTANT_MAKERS: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
+_CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 
-class Constructor(Refusing):
+class ClassStandIn(SymbolicValue):
     """A class whose instances are nothing but their fields."""
 
     __slots__ = ("_cls",)
@@ -41,7 +41,7 @@ class Constructor(Refusing):
         assert schema is not None
         given = inspect.signature(self._cls).bind(*args, **kwargs).arguments
         values = tuple(given[name] if name in given else default_of(self._cls, name) for name in schema.names)
-        return Made(Make(schema, tuple(map(argument, values))), is_value(values))
+        return BuiltPayload(Make(schema, tuple(map(argument_node, values))), is_value(values))
 
 
 def default_of(cls: type, name: str) -> Any:
@@ -53,7 +53,7 @@ def default_of(cls: type, name: str) -> Any:
     return value if is_constant(value) else refuse(f"the default of {cls.__name__}.{name} is made anew for each payload")
 
 
-class RecordConstructor(Refusing):
+class RecordStandIn(SymbolicValue):
     """`sd.Record(n=..., mean=...)`."""
 
     __slots__ = ()
@@ -62,10 +62,10 @@ class RecordConstructor(Refusing):
         if args:
             refuse("a traced Record is made of named fields")
         values = tuple(fields.values())
-        return Made(Make(Schema.record(tuple(fields)), tuple(map(argument, values))), is_value(values))
+        return BuiltPayload(Make(Schema.record(tuple(fields)), tuple(map(argument_node, values))), is_value(values))
 
 
-class ConstantMaker(Refusing):
+class ConstantClassStandIn(SymbolicValue):
     """A class of constants: `datetime(2013, 2, 8)`."""
 
     __slots__ = ("_cls",)
@@ -79,7 +79,7 @@ class ConstantMaker(Refusing):
         return self._cls(*args, **kwargs)
 
 
-class Package(Refusing):
+class PackageStandIn(SymbolicValue):
     """The module `streamdsl`, of which a lambda may use what it may use by its bare name."""
 
     __slots__ = ("_module", "_stand_in")
@@ -97,15 +97,15 @@ def stand_in(value: Any) -> Any:
     if is_constant(value) or type(value) is E or isinstance(value, Udf) or any(value is f for f in FUNCTIONS):
         return value
     if is_package(value):
-        return Package(value, stand_in)
+        return PackageStandIn(value, stand_in)
     if isinstance(value, type) and value in CASTS:
         return CastType(value)
     if value is Record:
-        return RecordConstructor()
-    if isinstance(value, type) and value in _CONSTANT_MAKERS:
-        return ConstantMaker(value)
+        return RecordStandIn()
+    if isinstance(value, type) and value in _CONSTANT_CLASSES:
+        return ConstantClassStandIn(value)
     if isinstance(value, type) and is_plain_class(value):
-        return Constructor(value)
+        return ClassStandIn(value)
     return refuse(f"{type(value).__name__} objects may change, or do what a trace does not show")
 
 

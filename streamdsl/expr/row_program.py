@@ -24,23 +24,23 @@ from streamdsl.expr.nodes import (
     application,
     is_boolean,
 )
-from streamdsl.expr.rows import attribute_of
+from streamdsl.expr.row_evaluator import attribute_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.names import literal
 from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a payload's fields, or of the parts of a key: plain ones, that hold no others."""
-Passed: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
+ProgramResult: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
 """What becomes of rows: values, numbers of groups, and if some are dropped, which are left, and which steps drop the others."""
-RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], Passed | None]
+RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], ProgramResult | None]
 
-_ANSWERS: Final = frozenset({bool, int, float, str})
+_BOOLEAN_TYPES: Final = frozenset({bool, int, float, str})
 """The types whose values are true or false in a predicate; of what others give, columns know."""
 _NO_GROUPS: Final = itertools.repeat(None)
-_LONGEST: Final = 100
+_MAX_NODES: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
-_CLOSED: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
+_PLAIN_OPERATORS: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
 """The operators that give plain values of plain ones; `**` may give a complex number."""
 _SYMBOLS: Final = {"-x": "(-{})", "+x": "(+{})", "not": "(not {})", "is_none": "({} is None)"}
 
@@ -90,12 +90,12 @@ class Groups(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class FilterStep:
     """Rows are kept for which a predicate holds."""
 
     predicate: Expr
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
         name = text.plain(self.predicate)
         if not is_boolean(self.predicate):
@@ -104,13 +104,13 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Enter:
+class GroupStep:
     """Rows get the number of their group."""
 
     parts: tuple[Expr, ...]
     groups: Groups
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
         parts = "".join([f"{text.plain(part)}, " for part in self.parts])
         text.say(f"g = {text.named(self.groups.number)}(({parts}), g)")
@@ -118,13 +118,13 @@ class Enter:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectStep:
     """Rows get other values, which may be made of those of their group's key (`groups`)."""
 
     projection: Expr
     groups: Groups | None = None
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
         projection = self.projection
         if isinstance(projection, Whole):
@@ -140,29 +140,30 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class UngroupStep:
     """Rows get their values of a projection of them and of their group's key, and are then in the group around it."""
 
     projection: Expr
     groups: Groups
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
-        Project(self.projection, self.groups).write(text)
+        ProjectStep(self.projection, self.groups).write(text)
         text.in_groups = self.groups.is_nested
         if text.in_groups:
             text.say(f"g = {text.named(self.groups.outer_of)}(g)")
 
 
-Step: TypeAlias = Keep | Enter | Project | Leave
+Step: TypeAlias = FilterStep | GroupStep | ProjectStep | UngroupStep
 
 
-class Program:
+class RowProgram:
     """Steps that rows take one after the other, as one Python function of their values and of the numbers of their groups.
 
     What is not certain to be as in columns, or fails, is left to them: then the function gives None, or raises.
 
-    >>> program = Program([Keep(Field("y")), Project(Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),)))])
+    >>> double = Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),))
+    >>> program = RowProgram([FilterStep(Field("y")), ProjectStep(double)])
     >>> function = program.of(Schema.record(["x", "y"]))
     >>> function([(5, False), (21, True)], [3, 4]), program.schema
     (([(42,)], [4], [1], [0]), Schema(_0))
@@ -172,7 +173,7 @@ class Program:
         self._steps = tuple(steps)
         self._of: Schema | None = None
         self._other: Schema | None = None
-        self._function: RowFunction = left_to_columns
+        self._function: RowFunction = no_program
         self.length = 0
         """So many of the steps, the first ones, are in the function."""
         self.is_refused = False
@@ -180,8 +181,8 @@ class Program:
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
-        return Program(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowProgram:
+        return RowProgram(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
 
     def of(self, schema: Schema, other: Schema | None = None) -> RowFunction:
         """Return the function for rows of a schema, or for pairs of rows: each is then the values of one and of the other."""
@@ -192,24 +193,24 @@ class Program:
         return self._function
 
     def _write(self, schema: Schema, other: Schema | None) -> None:
-        text = Writing(schema, other)
+        text = ProgramWriter(schema, other)
         if all(each.shape is not Shape.OBJECT for each in text.sides):
             text.take(self._steps)
         self.length, self.schema = text.place, text.schema
         self.is_refused = text.place < len(self._steps)
-        self._function = text.function() if text.place else left_to_columns
+        self._function = text.function() if text.place else no_program
 
 
-def left_to_columns(rows: Sequence[Values], groups: Sequence[int] | None) -> Passed | None:
+def no_program(rows: Sequence[Values], groups: Sequence[int] | None) -> ProgramResult | None:
     """Return None: this is the function of steps that cannot be said in Python's own values."""
     return None
 
 
-class _UnsaidError(Exception):
+class _NotCompilableError(Exception):
     """An expression has no words here."""
 
 
-class Writing:
+class ProgramWriter:
     """The source text of steps over the values `v` of each of some rows and its group `g`, and what the names in it stand for.
 
     `sides` are the schemas of a row, or of both rows of a pair, whose values stand one behind the other.
@@ -222,7 +223,7 @@ class Writing:
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(sum([len(each.names) for each in self.sides]))]
-        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _ANSWERS, "NO_GROUPS": _NO_GROUPS}
+        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _BOOLEAN_TYPES, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
 
@@ -233,7 +234,7 @@ class Writing:
             self.keys = None
             try:
                 step.write(self)
-            except _UnsaidError:
+            except _NotCompilableError:
                 self._lines, self._names = lines, names
                 return
             self.place += 1
@@ -303,9 +304,9 @@ class Writing:
     def of(self, expr: Expr) -> str:
         """Return the text of an expression."""
         self._n_nodes += 1
-        form = _FORMS.get(type(expr))
-        if form is None or self._n_nodes > _LONGEST:
-            raise _UnsaidError
+        form = _WRITERS.get(type(expr))
+        if form is None or self._n_nodes > _MAX_NODES:
+            raise _NotCompilableError
         return form(self, expr)
 
     def named(self, value: Any) -> str:
@@ -316,11 +317,11 @@ class Writing:
 
     def field(self, expr: Field) -> str:
         schema, first = self._side(expr.side)
-        return self._fields[first + _place(expr.name, schema)]
+        return self._fields[first + _field_index(expr.name, schema)]
 
     def whole(self, expr: Whole) -> str:
         schema, first = self._side(expr.side)
-        return self._fields[first + _place("value", schema if schema.shape is Shape.SCALAR else None)]
+        return self._fields[first + _field_index("value", schema if schema.shape is Shape.SCALAR else None)]
 
     def key(self, expr: Key) -> str:
         return self._key("value", self.keys if self.keys is not None and self.keys.shape is Shape.SCALAR else None)
@@ -333,11 +334,11 @@ class Writing:
     def _side(self, side: int) -> tuple[Schema, int]:
         """Return the schema of a side, and the place of its first value."""
         if side >= len(self.sides):
-            raise _UnsaidError
+            raise _NotCompilableError
         return self.sides[side], len(self.sides[0].names) if side else 0
 
     def _key(self, name: str, keys: Schema | None) -> str:
-        return f"k[{_place(name, keys)}]"
+        return f"k[{_field_index(name, keys)}]"
 
     def choose(self, expr: Choose) -> str:
         text = self.of(expr.otherwise)
@@ -357,25 +358,25 @@ class Writing:
         return _SYMBOLS[word.name].format(*texts) if word.name in _SYMBOLS else f"{self.named(word.python)}({', '.join(texts)})"
 
 
-def _place(name: str, schema: Schema | None) -> int:
+def _field_index(name: str, schema: Schema | None) -> int:
     if schema is None or name not in schema.names:
-        raise _UnsaidError
+        raise _NotCompilableError
     return schema.names.index(name)
 
 
 def _is_plain(expr: Expr) -> bool:
     """Say whether the value of an expression over plain fields is certain to be plain."""
     if isinstance(expr, Binary):
-        return expr.op in _CLOSED and _is_plain(expr.left) and _is_plain(expr.right)
+        return expr.op in _PLAIN_OPERATORS and _is_plain(expr.left) and _is_plain(expr.right)
     return type(expr) is Field or (type(expr) is Constant and type(expr.value) in PLAIN)
 
 
-_FORMS: Final[dict[type[Expr], Callable[[Writing, Any], str]]] = {
-    Field: Writing.field,
-    Whole: Writing.whole,
-    Key: Writing.key,
+_WRITERS: Final[dict[type[Expr], Callable[[ProgramWriter, Any], str]]] = {
+    Field: ProgramWriter.field,
+    Whole: ProgramWriter.whole,
+    Key: ProgramWriter.key,
     Constant: lambda writing, expr: writing.named(expr.value),
-    Attribute: Writing.attribute,
-    Choose: Writing.choose,
-    **dict.fromkeys((Binary, Unary, Method, Function), Writing.apply),
+    Attribute: ProgramWriter.attribute,
+    Choose: ProgramWriter.choose,
+    **dict.fromkeys((Binary, Unary, Method, Function), ProgramWriter.apply),
 }

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Parameter
-from streamdsl.expr.words import METHODS
+from streamdsl.expr.scalar_functions import METHODS
 
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
 
@@ -22,7 +22,7 @@ class WriterError(QueryError):
     """A mistake in what is written, which is told when it is written, also in a lambda that could run as an opaque function."""
 
 
-class Tracing:
+class TraceRecorder:
     """One attempt at tracing: the nodes that were built, whether something could not be, and what may be a mistake."""
 
     __slots__ = ("failed", "mistakes", "nodes")
@@ -51,65 +51,65 @@ class Tracing:
         return sum(isinstance(node, Binary) and node.op == "%" for node in self.nodes)
 
 
-_TRACING: ContextVar[Tracing | None] = ContextVar("streamdsl_tracing", default=None)
+_RECORDER: ContextVar[TraceRecorder | None] = ContextVar("streamdsl_tracing", default=None)
 
 
 @contextmanager
-def tracing() -> Iterator[Tracing]:
+def recording() -> Iterator[TraceRecorder]:
     """Record the nodes built inside."""
-    attempt = Tracing()
-    token = _TRACING.set(attempt)
+    attempt = TraceRecorder()
+    token = _RECORDER.set(attempt)
     try:
         yield attempt
     finally:
-        _TRACING.reset(token)
+        _RECORDER.reset(token)
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
+def recording_paused() -> Iterator[None]:
     """Run user code inside that is no part of the trace."""
-    token = _TRACING.set(None)
+    token = _RECORDER.set(None)
     try:
         yield
     finally:
-        _TRACING.reset(token)
+        _RECORDER.reset(token)
 
 
-def note(node: Expr) -> None:
+def record_node(node: Expr) -> None:
     """Record a node that was built."""
-    attempt = _TRACING.get()
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.nodes.append(node)
 
 
 def is_tracing() -> bool:
     """Say whether a lambda is being traced."""
-    return _TRACING.get() is not None
+    return _RECORDER.get() is not None
 
 
-def mistaken(proxy: object, error: WriterError) -> None:
+def record_mistake(proxy: object, error: WriterError) -> None:
     """Note that something was asked for which is a mistake, unless what stands for it turns out to be used rightly."""
-    attempt = _TRACING.get()
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes[id(proxy)] = (proxy, error)
 
 
-def not_mistaken(proxy: object) -> None:
+def discard_mistake(proxy: object) -> None:
     """Note that what stands for something is used rightly."""
-    attempt = _TRACING.get()
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes.pop(id(proxy), None)
 
 
 def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
     """Raise `NotTraceable`, and note it in the attempt, so that nothing between can hide it."""
-    attempt = _TRACING.get()
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.failed = True
     raise NotTraceable(what, hint=hint)
 
 
-class Refusing:
+class SymbolicValue:
     """What stands for a value during tracing, and answers nothing by itself."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr import vector
-from streamdsl.expr.clock import local_time, truncate
+from streamdsl.expr.datetimes import local_time, truncate
 from streamdsl.expr.table import Column
 
 Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
@@ -28,7 +28,7 @@ _WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ScalarFunction:
     """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
 
     `others` lists types with which only Python computes, and the type of the result. `gives` is its type whatever the arguments
@@ -46,7 +46,8 @@ class Word:
     def result(self, kinds: Sequence[str]) -> Kind | None:
         """Return the type of the result for arguments of these kinds, where that is certain.
 
-        >>> WORDS["/"].result(("int", "bool")), WORDS[".upper"].result(("str",)), WORDS[".upper"].result(("",))
+        >>> upper = SCALAR_FUNCTIONS[".upper"]
+        >>> SCALAR_FUNCTIONS["/"].result(("int", "bool")), upper.result(("str",)), upper.result(("",))
         ('float', 'str', None)
         """
         found: Mapping[Any, Kind] = {**self.native, **self.others}
@@ -76,16 +77,18 @@ def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
     return value[start:stop:step]
 
 
-def _infix(name: str, python: Callable[..., Any], native: Signatures, others: Signatures | None = None, **more: Any) -> Word:
-    return Word(name, python, partial(vector.binary, name), native, others or {}, **more)
+def _infix(
+    name: str, python: Callable[..., Any], native: Signatures, others: Signatures | None = None, **more: Any
+) -> ScalarFunction:
+    return ScalarFunction(name, python, partial(vector.binary, name), native, others or {}, **more)
 
 
-def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, **more: Any) -> Word:
-    return Word(name, python, partial(vector.unary, op), native, **more)
+def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, **more: Any) -> ScalarFunction:
+    return ScalarFunction(name, python, partial(vector.unary, op), native, **more)
 
 
-def _method(name: str, native: Signatures | None = None, others: Signatures | None = None, **more: Any) -> Word:
-    return Word(f".{name}", partial(_call_method, name), None, native or {}, others or {}, **more)
+def _method(name: str, native: Signatures | None = None, others: Signatures | None = None, **more: Any) -> ScalarFunction:
+    return ScalarFunction(f".{name}", partial(_call_method, name), None, native or {}, others or {}, **more)
 
 
 def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind]:
@@ -142,24 +145,26 @@ _METHODS: Final = (
     _method("replace", _of("str", _STR, _STR, _STR)),
 )
 
-_SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
+_EITHER: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
 _INT: Final[tuple[Kind, ...]] = ("int",)
 _BOUND: Final[tuple[Kind, ...]] = ("int", "none")
 _FUNCTIONS: Final = (
-    Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
-    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), _of("str", _STR, _BOUND, _BOUND, ("int",)), True),
-    Word("length", len, None, _of("int", _STR), gives="int"),
-    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), gives="bool"),
-    Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),
-    Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS), gives="int"),
-    Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS), gives="float"),
-    Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
-    Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
-    Word("local_time", local_time),
-    Word("truncate", truncate, vector.truncated, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
+    ScalarFunction("[]", operator.getitem, None, _of("str", _STR, ("int",))),
+    ScalarFunction(
+        "[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), _of("str", _STR, _BOUND, _BOUND, ("int",)), True
+    ),
+    ScalarFunction("length", len, None, _of("int", _STR), gives="int"),
+    ScalarFunction("contains", contains, vector.contains, _of("bool", _STR, _STR), gives="bool"),
+    ScalarFunction("coalesce", coalesce, vector.coalesce, _EITHER, takes_none=True),
+    ScalarFunction("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS), gives="int"),
+    ScalarFunction("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS), gives="float"),
+    ScalarFunction("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
+    ScalarFunction("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
+    ScalarFunction("local_time", local_time),
+    ScalarFunction("truncate", truncate, vector.truncate, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
 )
 
-WORDS: Final[Mapping[str, Word]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
+SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
 """Every word by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""

@@ -12,20 +12,20 @@ from streamdsl.expr.bytecode import tree, writes_names
 from streamdsl.expr.functions import param
 
 
-def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
+def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with its globals and outer variables as they are now.
 
     So of a partial the function that it completes. What is no plain function, or assigns such names itself, stays as it is.
     Raises `QueryError` for one that makes a parameter, `sd.param(...)`, which nobody could bind.
 
     >>> limit = 5
-    >>> f = snapshot(lambda x: x > limit)
+    >>> f = freeze_variables(lambda x: x > limit)
     >>> limit = 50
     >>> f(10)
     True
     """
     if type(function) is partial:
-        return partial(snapshot(function.func), *function.args, **function.keywords)
+        return partial(freeze_variables(function.func), *function.args, **function.keywords)
     if type(function) is FunctionType and any(_makes_parameter(code, function.__globals__) for code in tree(function.__code__)):
         raise QueryError(
             "a parameter is made outside of the lambda that reads it",
@@ -33,7 +33,7 @@ def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
         )
     if type(function) is not FunctionType or writes_names(function.__code__):
         return function
-    cells = tuple(map(_copied, function.__closure__ or ()))
+    cells = tuple(map(_copy_cell, function.__closure__ or ()))
     copy = with_environment(function, dict(function.__globals__), cells, function.__defaults__, function.__kwdefaults__)
     copy.__dict__.update(function.__dict__)
     return copy
@@ -59,7 +59,7 @@ def with_environment(
     return copy
 
 
-def _copied(cell: CellType) -> CellType:
+def _copy_cell(cell: CellType) -> CellType:
     try:
         return CellType(cell.cell_contents)
     except ValueError:  # an outer variable that has no value yet

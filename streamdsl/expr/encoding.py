@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
 from streamdsl.expr.arrow import as_arrow, as_numpy
-from streamdsl.expr.held import Coded, Column, Rows, Source
+from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows
 from streamdsl.temporal.time import Ticks
 
-_PLACES: Final = 2**16
+_TABLE_SIZE: Final = 2**16
 """The places of a table of integers, at first: few different ones are found in the cache."""
 
 
-class Typed(Source):
+class NumericSource(ColumnSource):
     """A column of integers, floats or bools, whose codes are found where somebody asks for them."""
 
     def __init__(self, column: Column) -> None:
@@ -30,8 +30,8 @@ class Typed(Source):
         return self._column[rows]
 
     @cached_property
-    def _coded(self) -> Coded:
-        return coded(self._column)
+    def _coded(self) -> EncodedSource:
+        return dictionary_encode(self._column)
 
     @property
     def is_coded(self) -> bool:
@@ -49,13 +49,13 @@ class Typed(Source):
         return self._coded.n_codes
 
 
-class Rowwise(Source):
+class ComputedSource(ColumnSource):
     """Values that somebody makes of rows, and codes that he finds, where they are asked for.
 
-    >>> from streamdsl.expr.held import Held
+    >>> from streamdsl.expr.deferred import DeferredColumn
     >>> texts = ["b", "a", "b"]
-    >>> source = Rowwise(3, lambda: np.array([1, 0, 1]), lambda rows: np.array(texts, dtype=object)[rows])
-    >>> Held(source).known()[1].tolist(), Held(source)[1:].tolist()
+    >>> source = ComputedSource(3, lambda: np.array([1, 0, 1]), lambda rows: np.array(texts, dtype=object)[rows])
+    >>> DeferredColumn(source).known()[1].tolist(), DeferredColumn(source)[1:].tolist()
     (['a', 'b'], ['a', 'b'])
     """
 
@@ -90,15 +90,15 @@ class Rowwise(Source):
         return len(self._encoded[1])
 
 
-def coded(column: Column) -> Coded:
+def dictionary_encode(column: Column) -> EncodedSource:
     """Return integers, floats or bools as codes: of floats each that has bits of its own has a code of its own.
 
-    >>> codes = coded(np.array([0.0, -0.0, 0.0])).codes()
+    >>> codes = dictionary_encode(np.array([0.0, -0.0, 0.0])).codes()
     >>> bool(codes[0] == codes[2] != codes[1])
     True
     """
     codes, known = integer_codes(column.astype(np.int64) if column.dtype.kind == "b" else column.view(np.int64))
-    return Coded(codes, known.astype(np.bool_) if column.dtype.kind == "b" else known.view(column.dtype))
+    return EncodedSource(codes, known.astype(np.bool_) if column.dtype.kind == "b" else known.view(column.dtype))
 
 
 def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
@@ -114,9 +114,9 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
         return values.astype(np.intp), values
     low, high = int(values.min()), int(values.max())
     if high - low < len(values) + 1024:
-        return _marked(values - low, high - low + 1, low)
-    hashed = _hashed(values) if len(values) >= kernel.MANY else None
-    return _sorted(values) if hashed is None else hashed
+        return _encode_dense(values - low, high - low + 1, low)
+    hashed = _encode_by_hash(values) if len(values) >= kernel.COMPILE_FROM else None
+    return _encode_by_sort(values) if hashed is None else hashed
 
 
 def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
@@ -134,7 +134,7 @@ def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
     return ranks[codes], known[order]
 
 
-def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
+def _encode_dense(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
     used = np.zeros(size, dtype=np.intp)
     used[places] = 1
     found = used.nonzero()[0]
@@ -142,11 +142,11 @@ def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
     return used[places], found + low
 
 
-def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
+def _encode_by_hash(values: Ticks) -> tuple[Rows, Ticks] | None:
     """Return what `integer_codes` does, in order of first appearance; None where nothing that hashes is there."""
-    coder = INTEGER_CODER.over(len(values))
+    coder = INTEGER_ENCODER.over(len(values))
     if coder is not None:
-        codes, size, number = np.empty(len(values), dtype=np.intp), _PLACES, -1
+        codes, size, number = np.empty(len(values), dtype=np.intp), _TABLE_SIZE, -1
         while number < 0:
             found = np.empty(size // 2, dtype=np.int64)
             number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
@@ -158,7 +158,7 @@ def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
     return as_numpy(encoded.indices).astype(np.intp), as_numpy(encoded.dictionary)
 
 
-def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
+def _encode_by_sort(values: Ticks) -> tuple[Rows, Ticks]:
     order = np.argsort(values)
     ordered = values[order]
     is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -167,13 +167,13 @@ def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
     return codes, ordered[is_first.nonzero()[0]]
 
 
-def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
+def encode_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
     """Write a number for each integer, in order of first appearance, and which integer each number is of; return how many.
 
     `table` is full of -1, and has a power of two of places. It returns -1 where that leaves no room: half of them stay empty.
 
     >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
-    >>> code_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
+    >>> encode_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
     2
     >>> found[:2].tolist(), codes.tolist()
     ([70, 50], [0, 1, 0])
@@ -195,10 +195,10 @@ def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: 
     return number
 
 
-INTEGER_CODER: Final = kernel.Kernel(code_integers)
+INTEGER_ENCODER: Final = kernel.Kernel(encode_integers)
 
 
-KEPT: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
+BYTE_MASKS: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
 """What is left of eight bytes of which so many count."""
 
 
@@ -208,19 +208,19 @@ def text_codes(stops: Ticks, words: Ticks, are_null: NDArray[np.bool_]) -> tuple
     Texts stand between `stops`, one behind the other; `words` are the eight bytes from each byte on. `are_null` is empty where
     none is.
     """
-    coder = TEXT_CODER.over(len(stops) - 1)
+    coder = TEXT_ENCODER.over(len(stops) - 1)
     if coder is None:
         return None
-    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _PLACES, -1
+    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _TABLE_SIZE, -1
     while number < 0:
         firsts, begins = np.empty((2, size // 2), dtype=np.intp)
         known = np.empty(len(words) // 8 + size, dtype=np.int64)
-        number = coder(stops, words, are_null, KEPT, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
+        number = coder(stops, words, are_null, BYTE_MASKS, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
         size *= 8
     return codes, firsts[:number].copy()
 
 
-def code_texts(
+def encode_texts(
     stops: Ticks,
     words: Ticks,
     are_null: NDArray[np.bool_],
@@ -233,13 +233,14 @@ def code_texts(
 ) -> int:
     """Write a number for each text, in order of first appearance, and the first row of each number; return how many.
 
-    `table` is as that of `code_integers`, and so is what is returned where it is full; with the number of a text it has bits of
+    `table` is as that of `encode_integers`, and so is what is returned where it is full; with the number of a text it has bits of
     its hash, so that few others are compared. From where it begins in `known` there are the length of a text, and its words.
 
     >>> words = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,))
     >>> (firsts, begins, known), codes = np.zeros((3, 8), dtype=np.intp), np.zeros(3, dtype=np.intp)
     >>> with np.errstate(over="ignore"):
-    ...     code_texts(np.arange(4), words, np.zeros(0, dtype=np.bool_), KEPT, np.full(8, -1), firsts, begins, known, codes)
+    ...     table, no_nulls = np.full(8, -1), np.zeros(0, dtype=np.bool_)
+    ...     encode_texts(np.arange(4), words, no_nulls, BYTE_MASKS, table, firsts, begins, known, codes)
     2
     >>> firsts[:2].tolist(), codes.tolist()
     ([0, 1], [0, 1, 0])
@@ -288,9 +289,9 @@ def code_texts(
     return number
 
 
-TEXT_CODER: Final = kernel.Kernel(code_texts)
+TEXT_ENCODER: Final = kernel.Kernel(encode_texts)
 
-_FACTOR: Final = 0x9E3779B97F4A7C15 - 2**64
+_MULTIPLIER: Final = 0x9E3779B97F4A7C15 - 2**64
 
 
 def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
@@ -298,7 +299,7 @@ def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
 
     >>> words, hashes = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.int64)
     >>> with np.errstate(over="ignore"):
-    ...     hash_texts(np.array([0, 2, 4]), words, KEPT, hashes)
+    ...     hash_texts(np.array([0, 2, 4]), words, BYTE_MASKS, hashes)
     >>> bool(hashes[0] == hashes[1] != 0)
     True
     """
@@ -306,7 +307,7 @@ def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
         start, stop = stops[row], stops[row + 1]
         mixed = stop - start
         for at in range(start, stop, 8):
-            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _FACTOR
+            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _MULTIPLIER
             mixed ^= (mixed >> 32) & 0xFFFFFFFF
         hashes[row] = mixed
 
@@ -317,7 +318,7 @@ def match_texts(
     """Say for each text whether it is the one at a place among those that are known; both as `text_codes` is given them.
 
     >>> words, same = np.ndarray(5, "<i8", b"abac" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.bool_)
-    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), KEPT, same)
+    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), BYTE_MASKS, same)
     >>> same.tolist()
     [False, True]
     """

@@ -25,14 +25,14 @@ Rows: TypeAlias = NDArray[np.intp]
 
 T = TypeVar("T")
 
-FEW: Final = 64
+MATERIALIZE_BELOW: Final = 64
 """Of so few rows the values are made at once."""
 _WHOLE: Final = slice(None)
 _TYPED: Final = frozenset({int, float, bool})
-_NONE: Final[Column] = np.empty(0, dtype=object)
-_SPARSE: Final = 16
+_NO_VALUES: Final[Column] = np.empty(0, dtype=object)
+_SPARSE_READ: Final = 16
 """Where it is asked for one of so many values that wait, only that is made."""
-_WORTH: Final = 4
+_VALUES_PER_ROW: Final = 4
 """So many values of a dictionary are worth a look for each row."""
 
 
@@ -67,9 +67,9 @@ class Dictionary:
 
     __slots__ = ("__weakref__", "_column", "_rows", "_waiting", "is_typed", "size")
 
-    def __init__(self, values: Column = _NONE, is_typed: bool = False) -> None:
+    def __init__(self, values: Column = _NO_VALUES, is_typed: bool = False) -> None:
         self._column = values
-        self._waiting: Source | None = None
+        self._waiting: ColumnSource | None = None
         """The source of the values at the end, if nobody has read them."""
         self._rows: Rows | None = None
         """Which of its rows they are; None where they are all, in order."""
@@ -79,7 +79,7 @@ class Dictionary:
 
     def __getitem__(self, codes: Rows | slice) -> Column:
         """Return the values of some codes."""
-        if not isinstance(codes, slice) and _SPARSE * len(codes) < self.size and (held := self._held) is not None:
+        if not isinstance(codes, slice) and _SPARSE_READ * len(codes) < self.size and (held := self._held) is not None:
             return held[codes].column
         values = self._whole()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
@@ -102,9 +102,9 @@ class Dictionary:
         return self._held is not None
 
     @property
-    def _held(self) -> Held | None:
+    def _held(self) -> DeferredColumn | None:
         """Its values, if nobody has read any of them."""
-        return None if self._waiting is None or len(self._column) else Held(self._waiting, self._waiting_rows)
+        return None if self._waiting is None or len(self._column) else DeferredColumn(self._waiting, self._waiting_rows)
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
         """Put values at places of their own, all of which are before `stop`."""
@@ -112,7 +112,7 @@ class Dictionary:
             self._column = np.concatenate([self._column, np.full(max(16, stop), None, dtype=object)])
         self._column[places] = values
         if (places if isinstance(places, int) else places.min()) < self.size:
-            _FOUND.pop(self, None)
+            _RESULTS.pop(self, None)
         self.size = max(self.size, stop)
 
     def follow(self, values: Column) -> None:
@@ -120,14 +120,14 @@ class Dictionary:
         self._column = np.concatenate([self._column, values])
         self.size = len(self._column)
 
-    def wait(self, values: Source, places: Rows) -> None:
+    def wait(self, values: ColumnSource, places: Rows) -> None:
         """Put the values of a source at places of their own, where they wait until somebody reads them.
 
         The last of these places are those behind the others; there are others only if nobody has read any value.
 
         >>> dictionary = Dictionary()
-        >>> dictionary.wait(Coded(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
-        >>> dictionary.wait(Coded(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
+        >>> dictionary.wait(EncodedSource(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
+        >>> dictionary.wait(EncodedSource(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
         >>> dictionary[:].tolist(), dictionary.size
         (['b', 'c', 'd'], 3)
         """
@@ -145,9 +145,9 @@ class Dictionary:
             self._waiting = self._waiting.followed_by(values)
         self.size = size
         if are_again:
-            _FOUND.pop(self, None)
+            _RESULTS.pop(self, None)
 
-    def only(self, places: Rows) -> tuple[Dictionary, Source] | None:
+    def only(self, places: Rows) -> tuple[Dictionary, ColumnSource] | None:
         """Return one with the values at some places alone, and these; None where values have been read.
 
         At other places there are any values, which nobody may ask for.
@@ -178,7 +178,11 @@ class Dictionary:
     def _behind(self, start: int) -> AnyColumn:
         """Return all values from a code on, held where all of them wait."""
         made = len(self._column)
-        return self[start:] if start < made or self._waiting is None else Held(self._waiting, self._waiting_rows)[start - made :]
+        return (
+            self[start:]
+            if start < made or self._waiting is None
+            else DeferredColumn(self._waiting, self._waiting_rows)[start - made :]
+        )
 
     def copy(self) -> Dictionary:
         """Return another with these values."""
@@ -189,7 +193,7 @@ class Dictionary:
 
         What it is of values one by one `join` puts together, and gives None where that is not what it is of all of them.
         """
-        known = _FOUND.setdefault(self, {})
+        known = _RESULTS.setdefault(self, {})
         size, found = known.get((function, args), (0, None))
         if size < self.size:
             found = join(found, function(self._behind(size), *args)) if size and join is not None else None
@@ -199,11 +203,11 @@ class Dictionary:
         return found  # type: ignore[no-any-return]
 
 
-_FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
+_RESULTS: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
 """What is found of all values of dictionaries, which is no part of what they are."""
 
 
-class Known(NamedTuple):
+class CodeNumbers(NamedTuple):
     """Numbers of codes (-1: not known yet), as long as those who give them have this dictionary; so many are missing."""
 
     dictionary: Dictionary
@@ -236,7 +240,7 @@ class Fingerprints(NamedTuple):
     texts: Any
 
 
-class Source(ABC):
+class ColumnSource(ABC):
     """What held columns are rows of."""
 
     size: int
@@ -276,15 +280,15 @@ class Source(ABC):
         """Return the fingerprints of some rows, None if there are none, or codes cost nothing."""
         return None
 
-    def waiting(self, codes: Rows) -> Source | None:
+    def waiting(self, codes: Rows) -> ColumnSource | None:
         """Return the values of some codes as rows of a source, where no two codes have values that are one key; else None."""
         return None
 
-    def followed_by(self, other: Source) -> Source:
+    def followed_by(self, other: ColumnSource) -> ColumnSource:
         """Return the rows of both, one after the other."""
         values = [self.values(_WHOLE), other.values(_WHOLE)]
         column = np.concatenate(values if values[0].dtype == values[1].dtype else [each.astype(object) for each in values])
-        return Coded(np.arange(len(column)), column)
+        return EncodedSource(np.arange(len(column)), column)
 
     def ranks(self, rows: Rows | slice) -> Column | None:
         """Return integers in the order of the payloads, equal for equal ones, where no value must be made for that; else None."""
@@ -294,16 +298,16 @@ class Source(ABC):
         """Return the `repr`s of texts, between others, as an Arrow array, where no value must be made for that; else None."""
         return None
 
-    def only(self, rows: Rows | slice) -> Source:
+    def only(self, rows: Rows | slice) -> ColumnSource:
         """Return some rows as a source of their own.
 
-        >>> some = Coded(np.array([0, 1, 0]), np.array([7, 5])).only(slice(1, 3))
+        >>> some = EncodedSource(np.array([0, 1, 0]), np.array([7, 5])).only(slice(1, 3))
         >>> some.values(slice(None)).tolist(), some.n_codes
         ([5, 7], 2)
         """
-        return Coded(*Held(self, rows).known())
+        return EncodedSource(*DeferredColumn(self, rows).known())
 
-    numbers: Known | None = None
+    numbers: CodeNumbers | None = None
     """What was known of the codes when last somebody asked for numbers."""
 
     @property
@@ -312,7 +316,7 @@ class Source(ABC):
         return False
 
 
-class Uncoded(Source):
+class UnencodedSource(ColumnSource):
     """A source that looks for no equal values: each row has its own code, so equal values may have different ones."""
 
     @property
@@ -326,17 +330,17 @@ class Uncoded(Source):
         return self.values(codes)
 
 
-class Held:
+class DeferredColumn:
     """Some rows of a source, as a column.
 
-    >>> held = Held(Coded(np.array([0, 1, 0]), np.array([7, 5])))
+    >>> held = DeferredColumn(EncodedSource(np.array([0, 1, 0]), np.array([7, 5])))
     >>> held[1:].tolist(), held[np.array([2])].tolist(), len(held)
     ([5, 7], [7], 3)
     """
 
     __slots__ = ("_column", "_rows", "source")
 
-    def __init__(self, source: Source, rows: Rows | slice = _WHOLE) -> None:
+    def __init__(self, source: ColumnSource, rows: Rows | slice = _WHOLE) -> None:
         self.source = source
         self._rows = rows
         self._column: Column | None = None
@@ -344,13 +348,13 @@ class Held:
     def __len__(self) -> int:
         return len(range(self.source.size)[self._rows]) if isinstance(self._rows, slice) else len(self._rows)
 
-    def __getitem__(self, rows: Rows | slice) -> Held:
+    def __getitem__(self, rows: Rows | slice) -> DeferredColumn:
         if isinstance(self._rows, slice):
             here = range(self.source.size)[self._rows]
             taken = _as_slice(here[rows]) if isinstance(rows, slice) else rows if not here.start else rows + here.start
         else:
             taken = self._rows[rows]
-        return Held(self.source, taken)
+        return DeferredColumn(self.source, taken)
 
     @property
     def rows(self) -> Rows | slice:
@@ -404,7 +408,11 @@ class Held:
     def dictionary(self) -> Dictionary | None:
         """The dictionary of codes, where what is found of all its values is worth it for the rows."""
         source = self.source
-        return source.dictionary if isinstance(source, Coded) and source.dictionary.size <= _WORTH * len(self) else None
+        return (
+            source.dictionary
+            if isinstance(source, EncodedSource) and source.dictionary.size <= _VALUES_PER_ROW * len(self)
+            else None
+        )
 
     def mapped(self, function: Callable[[AnyColumn], Column]) -> Column:
         """Return a function of a column of values, which may be held, for all rows; it is told each value once."""
@@ -414,7 +422,7 @@ class Held:
         return function(values)[codes]
 
 
-class Coded(Source):
+class EncodedSource(ColumnSource):
     """Codes, and the value of each in a dictionary."""
 
     def __init__(self, codes: Rows, values: Column | Dictionary) -> None:
@@ -445,10 +453,10 @@ class Coded(Source):
         return self.dictionary.size
 
 
-AnyColumn: TypeAlias = Column | Held
+AnyColumn: TypeAlias = Column | DeferredColumn
 
 
-class HeldColumns(Mapping[str, Column]):
+class DeferredColumns(Mapping[str, Column]):
     """The columns of a table, of which some are held: what is read is made."""
 
     __slots__ = ("parts",)
@@ -458,7 +466,7 @@ class HeldColumns(Mapping[str, Column]):
 
     def __getitem__(self, name: str) -> Column:
         part = self.parts[name]
-        return part.column if type(part) is Held else part  # type: ignore[return-value]
+        return part.column if type(part) is DeferredColumn else part  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.parts)
@@ -473,11 +481,11 @@ def _as_slice(rows: range) -> slice:
 
 def parts_of(columns: Mapping[str, Column]) -> Mapping[str, AnyColumn]:
     """Return the columns of a table as they are held."""
-    return columns.parts if type(columns) is HeldColumns else columns
+    return columns.parts if type(columns) is DeferredColumns else columns
 
 
 def with_parts(parts: Mapping[str, AnyColumn]) -> Mapping[str, Column]:
     """Return the columns of a table, of which some may be held."""
-    if any(type(part) is Held for part in parts.values()):
-        return HeldColumns(parts)
+    if any(type(part) is DeferredColumn for part in parts.values()):
+        return DeferredColumns(parts)
     return parts  # type: ignore[return-value]

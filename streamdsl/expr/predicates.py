@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from streamdsl.errors import QueryError
 
-_SEVERAL: Final = "return the value; to give several rows for one write select_many"
+_RETURN_ONE: Final = "return the value; to give several rows for one write select_many"
 
 
-class NoAnswerError(TypeError):
+class NotBooleanError(TypeError):
     """A predicate gave what is neither true nor false."""
 
     def __init__(self, value: object) -> None:
@@ -26,7 +26,7 @@ class NoAnswerError(TypeError):
 
 
 def holds(value: Any) -> bool:
-    """Return `bool(value)` of a predicate's value; raises `NoAnswerError` for None, and for what is true whatever it holds.
+    """Return `bool(value)` of a predicate's value; raises `NotBooleanError` for None, and for what is true whatever it holds.
 
     Numbers, texts and collections count as in Python: 0 and what is empty are false. Functions, coroutines, generators, dates and
     objects without a truth of their own say nothing.
@@ -36,7 +36,7 @@ def holds(value: Any) -> bool:
     >>> holds(None)
     Traceback (most recent call last):
         ...
-    streamdsl.expr.answers.NoAnswerError: a predicate gave None, which is no yes or no
+    streamdsl.expr.predicates.NotBooleanError: a predicate gave None, which is no yes or no
     """
     if value is True or value is False:
         return value
@@ -44,11 +44,11 @@ def holds(value: Any) -> bool:
     if value is None or not (hasattr(kind, "__bool__") or hasattr(kind, "__len__")):
         if inspect.iscoroutine(value):
             value.close()
-        raise NoAnswerError(value)
+        raise NotBooleanError(value)
     return bool(value)
 
 
-def check_function(function: Callable[..., Any], what: str, yields: bool = False, instead: str = _SEVERAL) -> None:
+def check_function(function: Callable[..., Any], what: str, yields: bool = False, instead: str = _RETURN_ONE) -> None:
     """Raise `QueryError` for a function whose call gives no value: an async one, a generator function unless it `yields` rows.
 
     >>> async def is_long(e): return e.km > 5
@@ -56,7 +56,7 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: is_long is an async function, which gives a coroutine for a row and no value
-      at is_long in <doctest streamdsl.expr.answers.check_function[0]>, line 1
+      at is_long in <doctest streamdsl.expr.predicates.check_function[0]>, line 1
     Hint: write it as a plain function: queries do not await
     """
     plain: Any = function
@@ -66,17 +66,17 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
     name = getattr(plain, "__qualname__", type(plain).__qualname__).rpartition(">.")[2]
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in kinds):
         raise QueryError(
-            f"{name} is an async function, which gives a coroutine for {what} and no value{_place(plain)}",
+            f"{name} is an async function, which gives a coroutine for {what} and no value{_location(plain)}",
             hint="write it as a plain function: queries do not await",
         )
     if not yields and any(inspect.isgeneratorfunction(each) for each in kinds):
         raise QueryError(
-            f"{name} is a generator function, which gives a generator for {what} and no value{_place(plain)}",
+            f"{name} is a generator function, which gives a generator for {what} and no value{_location(plain)}",
             hint=instead,
         )
 
 
-def _place(function: Any) -> str:
+def _location(function: Any) -> str:
     """Return the line of a message that says where a function is written."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return "" if code is None else f"\n  at {code.co_qualname} in {Path(code.co_filename).name}, line {code.co_firstlineno}"
