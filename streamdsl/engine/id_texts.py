@@ -164,7 +164,7 @@ def _written_inside(column: Any) -> Parts | None:
 
 def _held_texts(column: DeferredColumn) -> Chosen | Known:
     if (dictionary := column.dictionary) is not None:
-        return Known(column.codes, partial(dictionary.of_all, _texts_of_all, join=_one_behind_the_other))
+        return Known(column.codes, partial(dictionary.cached, _texts_of_all, join=_one_behind_the_other))
     codes, values = column.distinct()
     return (
         Known(codes, partial(_texts_of_all, values))

@@ -191,7 +191,7 @@ def id_codes(ids: Ids) -> Ticks:
 
 def _held_codes(column: DeferredColumn) -> Column:
     """Return integers that are equal where the `payload_key`s of values are."""
-    codes, values = column.known()
+    codes, values = column.encoded()
     if values.dtype.kind == "i":
         return values[codes]
     return factorise(values)[codes]

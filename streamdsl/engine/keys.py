@@ -150,7 +150,7 @@ class PartNumbers:
     def _of_held(self, column: DeferredColumn) -> Ticks:
         """Return the numbers of held values; of those that no row has none is remembered."""
         source = column.source
-        if self._are_own and isinstance(source, NumericSource) and not source.is_coded and column.dtype.kind == "i":
+        if self._are_own and isinstance(source, NumericSource) and not source.has_codes and column.dtype.kind == "i":
             return self._of_integers(column.column)  # looking up each row is cheaper than dictionary encoding first
         known = _KNOWN.get(self._shown)
         numbers = None if known is None else known.of_rows(source, column.rows)
@@ -183,7 +183,7 @@ class PartNumbers:
     def _of_codes(self, source: ColumnSource, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
         if len(codes) < _MANY and self._shown not in _KNOWN:
-            return self._of_each(source.coded(codes), source.size)
+            return self._of_each(source.decoded(codes), source.size)
         wait = None if self._are_own or (self._free and self._numbers) else self._waiting
         look = partial(self._of_each, n_rows=source.size)
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, look, wait, self._n_values)
@@ -192,8 +192,8 @@ class PartNumbers:
         """Return the numbers of new values, which are not made until they are read."""
         behind = np.arange(self._shown.size, self._shown.size + values.size)
         # The place of a value that has been read is not reused: values not made yet are behind it.
-        places = self._places(values.size) if self._shown.waits else behind
-        self._shown.wait(values, places)
+        places = self._places(values.size) if self._shown.is_deferred else behind
+        self._shown.defer(values, places)
         return self.limit + places
 
     def _places(self, count: int) -> Rows:
@@ -314,7 +314,7 @@ class PartNumbers:
         if found is None or self._wide.n_free < n_free:  # a free slot may have been reused for another integer
             found = Dictionary(np.empty(0, dtype=np.int64))
         if found.size < self._wide.stop:
-            found.follow(self._wide.group[np.arange(found.size, self._wide.stop)])
+            found.append(self._wide.group[np.arange(found.size, self._wide.stop)])
         _WIDE[self._wide] = found, self._wide.n_free
         return found
 

@@ -79,23 +79,23 @@ class KnownValues:
         self._first = self._first or ref(source)
         self._is_alone &= self._first() is source  # in a union two sources take turns
         if self._is_alone:
-            waiting = source.waiting(codes) if wait is not None and self._n_waited == n_values else None
+            waiting = source.deferred_values(codes) if wait is not None and self._n_waited == n_values else None
             if wait is None or waiting is None:
-                return look(source.coded(codes))
+                return look(source.decoded(codes))
             self._n_waited += waiting.size
             self._late.append((waiting, wait(waiting)))
             return self._late[-1][1]
         given = source.fingerprints(codes)
         if given is None:
-            return look(source.coded(codes))
+            return look(source.decoded(codes))
         self._learn_late()
         known = self._kinds.setdefault(given.kind, _OneKind())
         numbers, slots = known.numbers(given)
         if len(new := flatnonzero(numbers < 0)):
             are_all_here = self._n_waited == known.n_known == n_values
-            waiting = source.waiting(codes[new]) if wait is not None and are_all_here else None
+            waiting = source.deferred_values(codes[new]) if wait is not None and are_all_here else None
             if wait is None or waiting is None:
-                numbers[new] = look(source.coded(codes[new]))
+                numbers[new] = look(source.decoded(codes[new]))
             else:
                 self._n_waited += waiting.size
                 numbers[new] = wait(waiting)

@@ -314,7 +314,7 @@ class RowOperator(Operator):
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.mapped(self._program.of(batch.schema), self._program.schema) if type(batch) is RowBatch else None
+        passed = batch.mapped(self._program.function_for(batch.schema), self._program.schema) if type(batch) is RowBatch else None
         if passed is not None:
             out, _ = passed
         else:
@@ -369,7 +369,7 @@ class FusedOperators:
     def _fuse_for(self, schema: Schema) -> None:
         """Make the function for rows of a schema, and find out which operators it covers."""
         self.flush_counters()
-        self._of, self._function = schema, self._program.of(schema)
+        self._of, self._function = schema, self._program.function_for(schema)
         self._schema, length = self._program.schema, self._program.length
         self._fused, self._rest = self._operators[:length], self._operators[length:]
 

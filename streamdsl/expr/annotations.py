@@ -1,4 +1,4 @@
-"""What annotations declare of the values inside a payload, so that a wrong field is found when the query is written."""
+"""The types that annotations declare for the fields of payloads, so that a wrong field is found when the query is written."""
 
 from __future__ import annotations
 

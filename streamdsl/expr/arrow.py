@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from streamdsl.expr.table import Column, object_column
 
 _PANDAS_FROM: Final = 2**16
-"""So many texts are worth the import of pandas: where Arrow makes them, equal ones are one object."""
+"""With more texts than this, the import of pandas pays off: Arrow then makes one object of equal texts."""
 _MAX_BYTES: Final = 2**31 - 1
-"""So many bytes fit into one array of texts."""
+"""The most bytes that one array of texts can have: its offsets are int32."""
 
 
 def as_arrow(numbers: Column, are_null: NDArray[np.bool_] | None = None) -> Any:

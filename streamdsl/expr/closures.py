@@ -1,4 +1,4 @@
-"""Functions with their free names read now: what happens to a global or an outer variable later does not reach a query."""
+"""Functions whose globals and closure variables are frozen, so that a later assignment to these does not change a query."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streamdsl.expr.functions import param
 
 
 def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with its globals and outer variables as they are now.
+    """Return a copy of a function with its globals and closure variables as they are now.
 
-    So of a partial the function that it completes. What is no plain function, or assigns such names itself, stays as it is.
-    Raises `QueryError` for one that makes a parameter, `sd.param(...)`, which nobody could bind.
+    For a partial, this applies to its function. A callable that is no plain function, or that assigns such variables itself, is
+    returned as it is. Raises `QueryError` for a function that makes a parameter, `sd.param(...)`, which could not be bound.
 
     >>> limit = 5
     >>> f = freeze_variables(lambda x: x > limit)
@@ -52,7 +52,7 @@ def with_environment(
     defaults: tuple[Any, ...] | None,
     by_name: Mapping[str, Any] | None,
 ) -> FunctionType:
-    """Return the function's code over other globals, outer variables and defaults."""
+    """Return a function with the same code, and other globals, closure variables and defaults."""
     copy = FunctionType(function.__code__, names, function.__name__, defaults, cells)
     copy.__kwdefaults__ = dict(by_name) if by_name else None
     copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__

@@ -1,8 +1,8 @@
-"""Columns that are held as they have come, or as codes: values are made of them only where somebody reads them.
+"""Deferred columns: rows of a source (an Arrow array, a dictionary with codes) that become values only when they are read.
 
-Whoever asks a table for a column gets it in numpy, as ever. Who knows of held columns takes rows of one without a look at its
-values, and asks for its *codes*: a small number for each row, equal only where values are the same, and the value of each number.
-So each value is touched once, however many rows have it.
+Reading a column of a table materializes it as a numpy array. Code that knows deferred columns selects their rows without reading
+a value, and works on their *codes*: a small integer for each row, equal only where the values are the same, and one value for
+each code. [DuckDB: dictionary vector; Arrow: dictionary encoding] So a value is processed once, however many rows have it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Rows: TypeAlias = NDArray[np.intp]
 T = TypeVar("T")
 
 MATERIALIZE_BELOW: Final = 64
-"""Of so few rows the values are made at once."""
+"""Columns with fewer rows are materialized at once."""
 _WHOLE: Final = slice(None)
 _TYPED: Final = frozenset({int, float, bool})
 _NO_VALUES: Final[Column] = np.empty(0, dtype=object)
 _SPARSE_READ: Final = 16
-"""Where it is asked for one of so many values that wait, only that is made."""
+"""A read of at most one in so many deferred values materializes those values alone."""
 _VALUES_PER_ROW: Final = 4
-"""So many values of a dictionary are worth a look for each row."""
+"""Results over a whole dictionary are cached where it has at most so many values for each row."""
 
 
 def column_of(values: Sequence[Any]) -> Column:
@@ -57,77 +57,83 @@ def object_column(values: Sequence[Any]) -> Column:
 
 
 class Dictionary:
-    """Different values, behind which more may come, and what is known of all of them.
+    """The values of codes: distinct, appended to as new ones arrive, with cached results of functions over all of them.
+
+    The values at the end may be deferred: rows `_rows` of `_deferred_source`. Values before them are in `_column`.
 
     >>> dictionary = Dictionary()
     >>> dictionary.put(0, "b", 1)
-    >>> dictionary.of_all(np.argsort).tolist(), dictionary.put(1, "a", 2), dictionary.of_all(np.argsort).tolist()
+    >>> dictionary.cached(np.argsort).tolist(), dictionary.put(1, "a", 2), dictionary.cached(np.argsort).tolist()
     ([0], None, [1, 0])
     """
 
-    __slots__ = ("__weakref__", "_column", "_rows", "_waiting", "is_typed", "size")
+    __slots__ = ("__weakref__", "_column", "_deferred_source", "_rows", "is_typed", "size")
 
     def __init__(self, values: Column = _NO_VALUES, is_typed: bool = False) -> None:
         self._column = values
-        self._waiting: ColumnSource | None = None
-        """The source of the values at the end, if nobody has read them."""
+        self._deferred_source: ColumnSource | None = None
+        """The source of the values at the end that have not been read."""
         self._rows: Rows | None = None
-        """Which of its rows they are; None where they are all, in order."""
+        """Which of its rows they are; None for all of them, in order."""
         self.size = len(values)
         self.is_typed = is_typed
         """Whether there may be integers, floats or bools among objects."""
 
     def __getitem__(self, codes: Rows | slice) -> Column:
         """Return the values of some codes."""
-        if not isinstance(codes, slice) and _SPARSE_READ * len(codes) < self.size and (held := self._held) is not None:
+        if not isinstance(codes, slice) and _SPARSE_READ * len(codes) < self.size and (held := self._deferred_column) is not None:
             return held[codes].column
-        values = self._whole()[: self.size][codes]
+        values = self._materialized()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
 
     @property
-    def _waiting_rows(self) -> Rows | slice:
+    def _deferred_rows(self) -> Rows | slice:
         return _WHOLE if self._rows is None else self._rows
 
-    def held(self, codes: Rows) -> AnyColumn:
-        """Return the values of some codes, held where nobody has read any."""
-        return self[codes] if (held := self._held) is None else held[codes]
+    def deferred(self, codes: Rows) -> AnyColumn:
+        """Return the values of some codes, deferred if no value has been read."""
+        return self[codes] if (held := self._deferred_column) is None else held[codes]
 
     def one(self, code: int) -> Any:
         """Return the value of a code."""
-        return self._whole()[code] if (held := self._held) is None else held[np.array([code])].column.item(0)
+        return self._materialized()[code] if (held := self._deferred_column) is None else held[np.array([code])].column.item(0)
 
     @property
-    def waits(self) -> bool:
-        """Whether there are values, of which nobody has read any."""
-        return self._held is not None
+    def is_deferred(self) -> bool:
+        """Whether there are values, and none of them has been read."""
+        return self._deferred_column is not None
 
     @property
-    def _held(self) -> DeferredColumn | None:
-        """Its values, if nobody has read any of them."""
-        return None if self._waiting is None or len(self._column) else DeferredColumn(self._waiting, self._waiting_rows)
+    def _deferred_column(self) -> DeferredColumn | None:
+        """All values, if none of them has been read."""
+        return (
+            None
+            if self._deferred_source is None or len(self._column)
+            else DeferredColumn(self._deferred_source, self._deferred_rows)
+        )
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
-        """Put values at places of their own, all of which are before `stop`."""
-        if stop > len(self._whole()):
+        """Store values at unused codes, all of which are below `stop`. O(values) amortized."""
+        if stop > len(self._materialized()):
             self._column = np.concatenate([self._column, np.full(max(16, stop), None, dtype=object)])
         self._column[places] = values
         if (places if isinstance(places, int) else places.min()) < self.size:
             _RESULTS.pop(self, None)
         self.size = max(self.size, stop)
 
-    def follow(self, values: Column) -> None:
-        """Put values of the type that all have behind them; none waits."""
+    def append(self, values: Column) -> None:
+        """Append values of the dictionary's type; no value is deferred."""
         self._column = np.concatenate([self._column, values])
         self.size = len(self._column)
 
-    def wait(self, values: ColumnSource, places: Rows) -> None:
-        """Put the values of a source at places of their own, where they wait until somebody reads them.
+    def defer(self, values: ColumnSource, places: Rows) -> None:
+        """Store the values of a source at unused codes, without reading them.
 
-        The last of these places are those behind the others; there are others only if nobody has read any value.
+        The last of the codes are the next free ones. Earlier codes may be reused only if no value has been read.
 
         >>> dictionary = Dictionary()
-        >>> dictionary.wait(EncodedSource(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
-        >>> dictionary.wait(EncodedSource(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
+        >>> dictionary.defer(EncodedSource(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
+        >>> dictionary.defer(EncodedSource(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
         >>> dictionary[:].tolist(), dictionary.size
         (['b', 'c', 'd'], 3)
         """
@@ -135,80 +141,87 @@ class Dictionary:
             self._column = self._column[: self.size]
         made, size = len(self._column), max(self.size, int(places[-1]) + 1)
         are_again = int(places.min()) < self.size
-        if self._waiting is None:
-            self._waiting = values
+        if self._deferred_source is None:
+            self._deferred_source = values
         else:
             if are_again or self._rows is not None:
                 known = np.arange(self.size - made) if self._rows is None else self._rows
                 self._rows = np.concatenate([known, np.zeros(size - self.size, dtype=np.intp)])
-                self._rows[places - made] = self._waiting.size + np.arange(values.size)
-            self._waiting = self._waiting.followed_by(values)
+                self._rows[places - made] = self._deferred_source.size + np.arange(values.size)
+            self._deferred_source = self._deferred_source.followed_by(values)
         self.size = size
         if are_again:
             _RESULTS.pop(self, None)
 
     def only(self, places: Rows) -> tuple[Dictionary, ColumnSource] | None:
-        """Return one with the values at some places alone, and these; None where values have been read.
+        """Return a dictionary that keeps the values of some codes alone, and their source; None if values have been read.
 
-        At other places there are any values, which nobody may ask for.
+        The values of other codes are undefined in it, and must not be read.
         """
-        if (held := self._held) is None:
+        if (held := self._deferred_column) is None:
             return None
         found, kept = Dictionary(), held.source.only(held[places].rows)
-        found._waiting, found.size, found._rows = kept, self.size, np.zeros(self.size, dtype=np.intp)
+        found._deferred_source, found.size, found._rows = kept, self.size, np.zeros(self.size, dtype=np.intp)
         found._rows[places] = np.arange(len(places))
         return found, kept
 
-    def make(self) -> None:
-        """Make the values that wait."""
-        if self._waiting is not None:
-            values, self._waiting, self._rows = self._waiting.values(self._waiting_rows), None, None
+    def materialize(self) -> None:
+        """Materialize the deferred values."""
+        if self._deferred_source is not None:
+            values, self._deferred_source, self._rows = self._deferred_source.values(self._deferred_rows), None, None
             self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
     def __getstate__(self) -> Any:
-        return None, {"_column": self._whole(), "_waiting": None, "_rows": None, "size": self.size, "is_typed": self.is_typed}
+        return None, {
+            "_column": self._materialized(),
+            "_deferred_source": None,
+            "_rows": None,
+            "size": self.size,
+            "is_typed": self.is_typed,
+        }
 
-    def _whole(self) -> Column:
-        """Return the values, made; there may be places behind them."""
+    def _materialized(self) -> Column:
+        """Return the column of all values, materialized; it may have spare capacity."""
         if len(self._column) < self.size:
-            self.make()
+            self.materialize()
         return self._column
 
-    def _behind(self, start: int) -> AnyColumn:
-        """Return all values from a code on, held where all of them wait."""
+    def _from(self, start: int) -> AnyColumn:
+        """Return all values from a code on, deferred if all of them are."""
         made = len(self._column)
         return (
             self[start:]
-            if start < made or self._waiting is None
-            else DeferredColumn(self._waiting, self._waiting_rows)[start - made :]
+            if start < made or self._deferred_source is None
+            else DeferredColumn(self._deferred_source, self._deferred_rows)[start - made :]
         )
 
     def copy(self) -> Dictionary:
-        """Return another with these values."""
-        return Dictionary(self._whole()[: self.size].copy(), self.is_typed)
+        """Return a dictionary with the same values."""
+        return Dictionary(self._materialized()[: self.size].copy(), self.is_typed)
 
-    def of_all(self, function: Callable[..., T], *args: Hashable, join: Callable[[T, T], T | None] | None = None) -> T:
-        """Return a function of all values, which may be held: it is found once for as long as no more come.
+    def cached(self, function: Callable[..., T], *args: Hashable, join: Callable[[T, T], T | None] | None = None) -> T:
+        """Return `function(all values, *args)`, where the values may be deferred. The result is cached until values are appended.
 
-        What it is of values one by one `join` puts together, and gives None where that is not what it is of all of them.
+        With `join`, only appended values are processed, and `join(cached, new)` is the result; where it gives None, all of them
+        are.
         """
         known = _RESULTS.setdefault(self, {})
         size, found = known.get((function, args), (0, None))
         if size < self.size:
-            found = join(found, function(self._behind(size), *args)) if size and join is not None else None
+            found = join(found, function(self._from(size), *args)) if size and join is not None else None
             if found is None:
-                found = function(self._behind(0), *args)
+                found = function(self._from(0), *args)
             known[function, args] = self.size, found
         return found  # type: ignore[no-any-return]
 
 
 _RESULTS: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
-"""What is found of all values of dictionaries, which is no part of what they are."""
+"""Cached results over dictionaries, apart from these, so that they are neither saved nor compared."""
 
 
 class CodeNumbers(NamedTuple):
-    """Numbers of codes (-1: not known yet), as long as those who give them have this dictionary; so many are missing."""
+    """The numbers that a consumer has given to codes (-1: none yet), valid while its dictionary is `dictionary`."""
 
     dictionary: Dictionary
     numbers: Column
@@ -216,21 +229,21 @@ class CodeNumbers(NamedTuple):
 
 
 class Codebook(NamedTuple):
-    """Where the values of codes are in memory, as long as somebody holds them, and how many codes there are."""
+    """The identity of a dictionary in memory: its address, what keeps it alive, and how many codes it has."""
 
     place: Hashable
     values: Any
     n_codes: int
 
     def is_same(self, other: Codebook) -> bool:
-        """Say whether codes of both mean the same."""
+        """Say whether the codes of both have the same values."""
         return (self.place, self.n_codes) == (other.place, other.n_codes)
 
 
 class Fingerprints(NamedTuple):
-    """Integers by which the values of codes are known again among others of their kind.
+    """Integers that identify values among others of their kind, so that values seen before are recognized without being made.
 
-    Values that are the same have the same, and others do not; of texts others may, which are then compared.
+    Equal values have equal fingerprints, others have different ones; only those of texts may collide, so texts are compared too.
     """
 
     kind: str
@@ -241,7 +254,7 @@ class Fingerprints(NamedTuple):
 
 
 class ColumnSource(ABC):
-    """What held columns are rows of."""
+    """What the rows of deferred columns are read from: values by row, or by code. Different values have different codes."""
 
     size: int
     """How many rows there are."""
@@ -255,69 +268,69 @@ class ColumnSource(ABC):
         """Return a code for each row; different values have different codes."""
 
     @abstractmethod
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         """Return the values of some codes."""
 
-    def held(self, codes: Rows) -> AnyColumn:
-        """Return the values of some codes, held where nobody has read them."""
-        return self.coded(codes)
+    def deferred(self, codes: Rows) -> AnyColumn:
+        """Return the values of some codes, deferred if they have not been read."""
+        return self.decoded(codes)
 
     @property
     @abstractmethod
     def n_codes(self) -> int:
-        """What comes after the largest code."""
+        """The largest code plus one."""
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
-        """Return the fingerprints of some codes, None if there are none: their values are then looked at, each time they come."""
+        """Return the fingerprints of some codes; None if there are none, and values must be compared."""
         return None
 
     @property
     def codebook(self) -> Codebook | None:
-        """What its codes mean, where sources that come later may have the same; else None."""
+        """The identity of the dictionary, if later sources may share it; else None."""
         return None
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
-        """Return the fingerprints of some rows, None if there are none, or codes cost nothing."""
+        """Return the fingerprints of some rows; None if there are none, or if codes are there already."""
         return None
 
-    def waiting(self, codes: Rows) -> ColumnSource | None:
-        """Return the values of some codes as rows of a source, where no two codes have values that are one key; else None."""
+    def deferred_values(self, codes: Rows) -> ColumnSource | None:
+        """Return the values of some codes as rows of a source, if no two codes have equal keys; else None."""
         return None
 
     def followed_by(self, other: ColumnSource) -> ColumnSource:
-        """Return the rows of both, one after the other."""
+        """Return the rows of both sources, one after the other."""
         values = [self.values(_WHOLE), other.values(_WHOLE)]
         column = np.concatenate(values if values[0].dtype == values[1].dtype else [each.astype(object) for each in values])
         return EncodedSource(np.arange(len(column)), column)
 
     def ranks(self, rows: Rows | slice) -> Column | None:
-        """Return integers in the order of the payloads, equal for equal ones, where no value must be made for that; else None."""
+        """Return integers in the order of the payloads, equal for equal ones; None if values would have to be made for that."""
         return None
 
     def quoted(self, rows: Rows | slice, before: str, behind: str) -> Any:
-        """Return the `repr`s of texts, between others, as an Arrow array, where no value must be made for that; else None."""
+        """Return the `repr`s of texts, each between a prefix and a suffix, as an Arrow array; None if that needs the values."""
         return None
 
     def only(self, rows: Rows | slice) -> ColumnSource:
-        """Return some rows as a source of their own.
+        """Return some rows as a source of their own, which keeps nothing else alive.
 
         >>> some = EncodedSource(np.array([0, 1, 0]), np.array([7, 5])).only(slice(1, 3))
         >>> some.values(slice(None)).tolist(), some.n_codes
         ([5, 7], 2)
         """
-        return EncodedSource(*DeferredColumn(self, rows).known())
+        return EncodedSource(*DeferredColumn(self, rows).encoded())
 
     numbers: CodeNumbers | None = None
-    """What was known of the codes when last somebody asked for numbers."""
+    """What the last consumer that numbered the codes has stored here."""
 
     @property
     def may_wait(self) -> bool:
-        """Whether some of its rows, put behind those of others like it, can be kept without making their values."""
+        """Whether `followed_by` keeps values deferred."""
         return False
 
 
 class UnencodedSource(ColumnSource):
-    """A source that looks for no equal values: each row has its own code, so equal values may have different ones."""
+    """A source without a dictionary: each row has its own code, so equal values may have different codes."""
 
     @property
     def n_codes(self) -> int:
@@ -326,7 +339,7 @@ class UnencodedSource(ColumnSource):
     def codes(self) -> Rows:
         return np.arange(self.size)
 
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         return self.values(codes)
 
 
@@ -383,18 +396,18 @@ class DeferredColumn:
         """A code for each row."""
         return self.source.codes()[self._rows]
 
-    def known(self) -> tuple[Rows, Column]:
-        """Return a number for each row, and the value of each number; each number is some row's."""
-        codes, used = self._used()
-        return codes, self.source.coded(used)
+    def encoded(self) -> tuple[Rows, Column]:
+        """Return a dense code for each row, and the value of each code; each code is some row's."""
+        codes, used = self._dense_codes()
+        return codes, self.source.decoded(used)
 
     def distinct(self) -> tuple[Rows, AnyColumn]:
-        """Return what `known` does; values that nobody has read stay held."""
-        codes, used = self._used()
-        return codes, self.source.held(used)
+        """Return what `encoded` does; values that have not been read stay deferred."""
+        codes, used = self._dense_codes()
+        return codes, self.source.deferred(used)
 
-    def _used(self) -> tuple[Rows, Rows]:
-        """Return a number for each row, and the code of each number; each number is some row's."""
+    def _dense_codes(self) -> tuple[Rows, Rows]:
+        """Return a dense code for each row, and the source's code of each; each dense code is some row's."""
         codes = self.codes
         numbers = np.zeros(self.source.n_codes, dtype=np.intp)
         numbers[codes] = 1
@@ -406,7 +419,7 @@ class DeferredColumn:
 
     @property
     def dictionary(self) -> Dictionary | None:
-        """The dictionary of codes, where what is found of all its values is worth it for the rows."""
+        """The dictionary of the codes, unless it has too many values for so few rows."""
         source = self.source
         return (
             source.dictionary
@@ -415,9 +428,9 @@ class DeferredColumn:
         )
 
     def mapped(self, function: Callable[[AnyColumn], Column]) -> Column:
-        """Return a function of a column of values, which may be held, for all rows; it is told each value once."""
+        """Return a function of a column of values, which may be deferred, for all rows; it processes each value once."""
         if (dictionary := self.dictionary) is not None:
-            return dictionary.of_all(function)[self.codes]
+            return dictionary.cached(function)[self.codes]
         codes, values = self.distinct()
         return function(values)[codes]
 
@@ -436,14 +449,14 @@ class EncodedSource(ColumnSource):
     def codes(self) -> Rows:
         return self._codes
 
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         return self.dictionary[codes]
 
-    def held(self, codes: Rows) -> AnyColumn:
-        return self.dictionary.held(codes)
+    def deferred(self, codes: Rows) -> AnyColumn:
+        return self.dictionary.deferred(codes)
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
-        values = self.coded(codes)
+        values = self.decoded(codes)
         if values.dtype.kind not in "if":
             return None
         return Fingerprints(values.dtype.name.rstrip("64"), np.zeros(len(codes), dtype=np.int64), values.view(np.int64), None)
@@ -457,7 +470,7 @@ AnyColumn: TypeAlias = Column | DeferredColumn
 
 
 class DeferredColumns(Mapping[str, Column]):
-    """The columns of a table, of which some are held: what is read is made."""
+    """The columns of a table, some of them deferred; reading one materializes it. `parts` has them as they are."""
 
     __slots__ = ("parts",)
 
@@ -480,12 +493,12 @@ def _as_slice(rows: range) -> slice:
 
 
 def parts_of(columns: Mapping[str, Column]) -> Mapping[str, AnyColumn]:
-    """Return the columns of a table as they are held."""
+    """Return the columns of a table, deferred ones as they are."""
     return columns.parts if type(columns) is DeferredColumns else columns
 
 
 def with_parts(parts: Mapping[str, AnyColumn]) -> Mapping[str, Column]:
-    """Return the columns of a table, of which some may be held."""
+    """Return columns, some of which may be deferred, as the columns of a table."""
     if any(type(part) is DeferredColumn for part in parts.values()):
         return DeferredColumns(parts)
     return parts  # type: ignore[return-value]

@@ -1,6 +1,6 @@
-"""Expressions over whole columns: numpy where the columns are typed and its meaning is certainly Python's, else Python.
+"""Evaluates expressions over whole columns: with numpy where that certainly gives what Python does, else by Python row by row.
 
-Whatever fails is done again row by row, so that the error is that of the first row that fails.
+If the evaluation of columns fails, it is repeated row by row, so that the error is that of the first row that fails.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _TEXTS: Final = frozenset({str, type(None)})
 
 
 class RowError(Exception):
-    """User code raised `cause` in row `row`, the first that fails; `payloads` are those of this row."""
+    """User code raised `cause` in row `row`, the first one that fails; `payloads` are the row's."""
 
     def __init__(self, row: int, cause: Exception, payloads: tuple[Any, ...] = ()) -> None:
         super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
@@ -78,9 +78,9 @@ class RowError(Exception):
 
 
 class Inputs(NamedTuple):
-    """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
+    """The rows that expressions are evaluated over: a table for each side, and their lifetimes and group keys, if they have any.
 
-    Pairs have the LE of each row in `starts`, where that is read. What `re` is may be told only where it is read.
+    Pairs have the LE of each side's row in `starts`, if it is read. `re` may be a function, which is called when RE is read.
     """
 
     tables: tuple[Table, ...]
@@ -174,7 +174,7 @@ def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None,
 
 
 def _row_by_row(failure: Exception, expr: Expr, inputs: Inputs, one: Callable[..., Any]) -> list[Any]:
-    """Return an expression's value in every row where its columns have failed: the rows tell what is wrong, if anything is."""
+    """Return an expression's value in every row, after columns have failed; raises `RowError` for the first row that fails."""
     if isinstance(failure, RowError) and isinstance(expr, Opaque):
         with_location(failure.cause, expr)
         raise failure.of(inputs) from failure.cause
@@ -213,7 +213,7 @@ def _is_scalar(column: Column) -> bool:
 
 
 def _existing_column(expr: Expr, inputs: Inputs) -> Column | None:
-    """Return the column that an expression is as it stands, None if it must be made."""
+    """Return the column of the inputs that an expression reads and nothing else; None if it must be computed."""
     if type(expr) is Field:
         return _column_of_field(inputs.tables[expr.side], expr.name)
     part = _stored_column(expr, inputs)
@@ -221,7 +221,7 @@ def _existing_column(expr: Expr, inputs: Inputs) -> Column | None:
 
 
 def _column_of_field(table: Table, name: str) -> Column | None:
-    """Return the column that holds a field; None where there is none, and of bare values that may have such an attribute."""
+    """Return the column of a field; None if there is none, or if bare values may have an attribute of that name."""
     column = None if table.schema.shape is Shape.OBJECT else table.columns.get(name)
     if column is None or table.schema.shape is not Shape.SCALAR:
         return column
@@ -229,15 +229,15 @@ def _column_of_field(table: Table, name: str) -> Column | None:
 
 
 def evaluate_deferred(expr: Expr, inputs: Inputs) -> AnyColumn:
-    """Return what `evaluate` does, held where it is a column that is."""
+    """Return what `evaluate` does; a column that is deferred in the inputs stays so."""
     found: AnyColumn | None = _stored_deferred(expr, inputs)
     if found is None and _existing_column(expr, inputs) is None:
-        found = _ColumnEvaluator(inputs).by_value(expr)
+        found = _ColumnEvaluator(inputs).over_distinct_values(expr)
     return evaluate(expr, inputs) if found is None else found
 
 
 def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
-    """Return what `evaluate` does, payloads as rows of a table.
+    """Return what `evaluate` does; payloads stay rows of a table, and are not made into objects.
 
     >>> table = Table.from_payloads([1, 2])
     >>> pairs = evaluate_nested(Make(Schema.tuple(2), (Field("value"), Constant("a"))), Inputs((table,), 2))
@@ -252,13 +252,13 @@ def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
 
 
 def _stored_deferred(expr: Expr, inputs: Inputs) -> DeferredColumn | None:
-    """Return the held column that an expression is as it stands, None if it is none."""
+    """Return the deferred column of the inputs that an expression reads and nothing else; else None."""
     part = _stored_column(expr, inputs)
     return part if type(part) is DeferredColumn else None
 
 
 def _stored_column(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return the column that a field is, of rows, of keys, or of values that are rows themselves; None of all else."""
+    """Return the stored column of a field: of rows, of keys, or of nested payloads; None for any other expression."""
     if type(expr) is Field:
         table = inputs.tables[expr.side]
         return None if table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else parts_of(table.columns).get(expr.name)
@@ -276,7 +276,7 @@ def _stored_column(expr: Expr, inputs: Inputs) -> AnyColumn | None:
 
 
 def _nested_operand(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return what an expression is if it is a column of payloads, None if it is none."""
+    """Return the column of payloads that an expression reads and nothing else; else None."""
     of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _stored_column(expr, inputs)
     return of if of is not None and is_nested(of) else None
 
@@ -292,14 +292,14 @@ def _build_table(expr: Make, inputs: Inputs) -> Table:
             and (column := _existing_column(value, inputs)) is None
         ):
             columns = columns or _ColumnEvaluator(inputs)
-            column = columns.by_value(value)
+            column = columns.over_distinct_values(value)
             column = columns.column(value) if column is None else column
         found.append(column)
     return Table(expr.schema, with_parts(dict(zip(expr.schema.names, found, strict=True))), inputs.size)
 
 
 def _nested(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return payloads, or what is made of some, as the rows of a table; None of what is neither."""
+    """Return payloads, or ones built of columns, as rows of a table; None for any other expression."""
     if type(expr) is Make:
         return nested(_build_table(expr, inputs))
     table = inputs.tables[expr.side] if type(expr) is Whole else None
@@ -307,22 +307,22 @@ def _nested(expr: Expr, inputs: Inputs) -> AnyColumn | None:
 
 
 class _DistinctValues(NamedTuple):
-    """The different values of a held column: the number of each row's, and what is evaluated over them."""
+    """The distinct values of a deferred column: the code of each row's, and what has been evaluated over them."""
 
     codes: Rows
     columns: _ColumnEvaluator | None
-    """None where they are no texts."""
+    """None if the values are not texts."""
     parts: dict[Expr, Expr]
-    """The parts of expressions over them: those that are equal are one."""
+    """The parts of expressions over them, so that equal parts are evaluated once. [common subexpression elimination]"""
 
 
 def _distinct_values_cache(inputs: Inputs) -> dict[Field, _DistinctValues] | None:
-    """Return where the values of held columns are kept; None where there are no such columns."""
+    """Return an empty cache for the distinct values of deferred columns; None if no column is deferred."""
     return {} if any(type(table.columns) is DeferredColumns for table in inputs.tables) else None
 
 
 def _distinct_values(field: Field, column: DeferredColumn, sides: int) -> _DistinctValues:
-    codes, values = column.known()
+    codes, values = column.encoded()
     are_texts = values.dtype == object and unique(map(type, values.tolist())) <= _TEXTS
     table = Table(Schema.record([field.name]), {field.name: values}, len(values))
     return _DistinctValues(codes, _ColumnEvaluator(Inputs((table,) * sides, len(values))) if are_texts else None, {})
@@ -330,7 +330,7 @@ def _distinct_values(field: Field, column: DeferredColumn, sides: int) -> _Disti
 
 @lru_cache(maxsize=1024)
 def _only_field(expr: Expr) -> Field | None:
-    """Return the only field that an expression reads, which is made of words and constants else; None of any other."""
+    """Return the only field that an expression of scalar functions and constants reads; None for any other expression."""
     fields: set[Field] = set()
     for part in expr.walk():
         if type(part) is Field:
@@ -341,32 +341,35 @@ def _only_field(expr: Expr) -> Field | None:
 
 
 class _ColumnEvaluator:
-    """An expression's nodes as columns, over some rows of the inputs or all; a shared node is evaluated once."""
+    """Evaluates the nodes of expressions over all rows of the inputs, or some; a shared node is evaluated once.
 
-    __slots__ = ("done", "inputs", "rows", "size", "values", "within")
+    `outer` is the evaluator over more rows, and which of its rows these are: what it has evaluated is not evaluated again.
+    """
+
+    __slots__ = ("done", "inputs", "outer", "rows", "size", "values")
 
     def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_ColumnEvaluator, Rows] | None = None) -> None:
         self.inputs = inputs
         self.values: dict[Field, _DistinctValues] | None = within[0].values if within else _distinct_values_cache(inputs)
         self.rows = rows
         self.size = inputs.size if rows is None else len(rows)
-        self.within = within
+        self.outer = within
         self.done: dict[int, Operand] = {}
 
     def at(self, rows: Rows) -> _ColumnEvaluator:
-        """Return the same inputs with some of their rows only."""
+        """Return an evaluator over some of the rows."""
         if len(rows) == self.size:
             return self
         return _ColumnEvaluator(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
 
     def operand(self, expr: Expr) -> Operand:
-        found = self.done.get(id(expr)) if self.within is None else self.known(id(expr))
+        found = self.done.get(id(expr)) if self.outer is None else self.known(id(expr))
         if found is None:
             found = self.done[id(expr)] = _EVALUATORS[type(expr)](self, expr)
         return found
 
-    def by_value(self, expr: Expr) -> AnyColumn | None:
-        """Return what words say of a single held column of texts, which are told each value once; None of all else."""
+    def over_distinct_values(self, expr: Expr) -> AnyColumn | None:
+        """Return scalar functions of one deferred column of texts, evaluated once for each distinct value; else None."""
         if self.values is None or (only := _only_field(expr)) is None or (column := _stored_deferred(only, self.inputs)) is None:
             return None
         if only not in self.values:
@@ -380,34 +383,34 @@ class _ColumnEvaluator:
             found = columns.column(expr)
         except Exception:  # the rows tell which of them fails first
             return None
-        codes = self.taken(codes)
+        codes = self.select_rows(codes)
         if found.dtype == object and not (kinds := unique(map(type, found.tolist()))) <= _TEXTS:
             return column_of(found[codes].tolist()) if kinds <= IMMUTABLE else None
         return found[codes] if found.dtype != object else DeferredColumn(EncodedSource(codes, found))
 
     def known(self, node: int) -> Operand | None:
-        """Return what has been evaluated already, here or for all rows."""
+        """Return the value of a node that has been evaluated, here or in an outer evaluator."""
         found = self.done.get(node)
-        if found is None and self.within is not None:
-            outer, rows = self.within
+        if found is None and self.outer is not None:
+            outer, rows = self.outer
             found = outer.known(node)
             return found[rows] if isinstance(found, np.ndarray) else found
         return found
 
     def column(self, expr: Expr) -> Column:
         value = self.operand(expr)
-        return self.spread(value) if isinstance(value, Scalar) else value
+        return self.broadcast(value) if isinstance(value, Scalar) else value
 
-    def spread(self, value: Operand) -> Column:
+    def broadcast(self, value: Operand) -> Column:
         return np.repeat(column_of([value.value]), self.size) if isinstance(value, Scalar) else value
 
-    def taken(self, column: Column) -> Column:
+    def select_rows(self, column: Column) -> Column:
         return column if self.rows is None else column[self.rows]
 
     def each(self, function: Callable[..., Any], *operands: Operand) -> Column:
         """Return a function of every row's values, called in Python."""
         if all(isinstance(value, Scalar) for value in operands):
-            operands = tuple(map(self.spread, operands))
+            operands = tuple(map(self.broadcast, operands))
         items = (itertools.repeat(v.value) if isinstance(v, Scalar) else v.tolist() for v in operands)
         return column_of(list(map(function, *items)))
 
@@ -415,7 +418,7 @@ class _ColumnEvaluator:
         table = self.inputs.tables[expr.side]
         column = _column_of_field(table, expr.name)
         if column is not None:
-            return self.taken(column)
+            return self.select_rows(column)
         return column_of([field_of(payload, expr.name) for payload in self.table(expr.side).payloads()])
 
     def table(self, side: int) -> Table:
@@ -426,25 +429,25 @@ class _ColumnEvaluator:
     def whole(self, expr: Whole) -> Operand:
         table = self.inputs.tables[expr.side]
         if table.schema.shape is Shape.SCALAR:
-            return self.taken(table.columns["value"])
+            return self.select_rows(table.columns["value"])
         return object_column(list(map(as_payload, self.table(expr.side).payloads())))
 
     def end(self, expr: Life) -> Column:
         if self.inputs.starts and expr.end == "le":
-            return self.taken(self.inputs.starts[expr.side])
+            return self.select_rows(self.inputs.starts[expr.side])
         column = self.inputs.le if expr.end == "le" else self.inputs.ends
         if column is None:
             raise no_lifetime_error()
-        return self.taken(column)
+        return self.select_rows(column)
 
     def key(self, expr: Key) -> Operand:
         keys = _existing_column(expr, self.inputs)
-        return Scalar(None) if keys is None else self.taken(keys)
+        return Scalar(None) if keys is None else self.select_rows(keys)
 
     def apply(self, expr: Expr) -> Operand:
         if (picked := _existing_column(expr, self.inputs)) is not None:
-            return self.taken(picked)
-        by_value = self.by_value(expr)
+            return self.select_rows(picked)
+        by_value = self.over_distinct_values(expr)
         if by_value is not None:
             return by_value.column if type(by_value) is DeferredColumn else by_value  # type: ignore[return-value]
         applied = application(expr)
@@ -459,7 +462,7 @@ class _ColumnEvaluator:
 
     def attribute(self, expr: Attribute) -> Operand:
         if (picked := _existing_column(expr, self.inputs)) is not None:
-            return self.taken(picked)
+            return self.select_rows(picked)
         return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
@@ -495,11 +498,11 @@ class _ColumnEvaluator:
         if set(map(type, values)) <= IMMUTABLE:
             return column_of(values)
         return column_of(
-            [as_payload(value) if is_plain_value(value) else self.given(row, value) for row, value in enumerate(values)]
+            [as_payload(value) if is_plain_value(value) else self.resolved(row, value) for row, value in enumerate(values)]
         )
 
-    def given(self, row: int, value: Any) -> Any:
-        """Return what a function of the user gave for a row: expressions are evaluated there."""
+    def resolved(self, row: int, value: Any) -> Any:
+        """Return the payload that a user function gave for a row, with the expressions in it evaluated for that row."""
         here = self.at(np.array([row]))
         return as_payload(_on_row(row, to_plain_value, value, lambda expr: here.column(expr).tolist()[0]))
 

@@ -1,4 +1,4 @@
-"""What users write expressions with: `col`, `lit`, `param`, `when`, `not_`, `is_none`, `@udf`, and the table of words.
+"""The functions that users write expressions with: `col`, `lit`, `param`, `when`, `@udf`, and the scalar functions by name.
 
 Called with plain values, as an opaque lambda does, the functions compute; called with expressions they build.
 """
@@ -279,7 +279,7 @@ def _check_zone(zone: str, unit: str | None) -> None:
 
 
 def _apply(name: str, *values: Any) -> Any:
-    """Return what a function of the table of words is of expressions, or its value."""
+    """Return the application of a scalar function to expressions, or its value for values."""
     if any(map(_is_expression, _flatten(values))):
         return build(lambda *parts: Function(name, parts), *values)
     return SCALAR_FUNCTIONS[name].python(*values)

@@ -1,4 +1,4 @@
-"""Columns of lists of numbers that are held as one column of all items: lists are made where somebody reads them."""
+"""Deferred columns of lists: all items in one column, with the bounds of each list; a list is made when it is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Rows, Une
 
 
 class ListSource(UnencodedSource):
-    """Lists of integers, floats, bools or payloads: those of row i are `items[lo[i]:hi[i]]`, which lists may share.
+    """Lists of integers, floats, bools or payloads: row i is `items[lo[i]:hi[i]]`; lists may overlap. [Arrow: ListView]
 
     >>> held = DeferredColumn(ListSource(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
     >>> held.tolist(), held[np.array([1])].tolist(), [part.tolist() for part in items_of(held)]
@@ -37,7 +37,7 @@ class ListSource(UnencodedSource):
 
 
 def _compacted(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, Rows]:
-    """Return the items of lists alone, one list after the other, and from where to where each is."""
+    """Return the items of lists, one list after the other and nothing else, and the bounds of each list in them."""
     sizes = hi - lo
     stops = np.cumsum(sizes)
     starts = stops - sizes
@@ -47,7 +47,7 @@ def _compacted(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, R
 
 
 def list_source(column: AnyColumn) -> ListSource | None:
-    """Return the source of a column of lists that nobody has read; None of any other column."""
+    """Return the source of a deferred column of lists; None for any other column."""
     return column.source if isinstance(column, DeferredColumn) and isinstance(column.source, ListSource) else None
 
 

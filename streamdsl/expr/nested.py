@@ -1,4 +1,4 @@
-"""Nested payloads as columns: Python objects are made only of those that somebody reads whole."""
+"""Deferred columns of nested payloads: each payload is a row of a table, and becomes a Python object when it is read whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITH_FIELDS = (Shape.RECORD, Shape.TUPLE, Shape.CLASS)
 
 
 class NestedSource(UnencodedSource):
-    """Rows of a table, of which each is one value: a record, a tuple, or an instance of a plain class.
+    """The rows of a table, each as one value: a record, a tuple, or an instance of a plain class. [Arrow: struct array]
 
     >>> from streamdsl.expr.table import Table
     >>> held = nested(Table.from_payloads([(1, "a"), (2, "b")]))
@@ -36,7 +36,7 @@ class NestedSource(UnencodedSource):
 
 
 class NullableSource(UnencodedSource):
-    """Nested payloads, or None: for each row which of them it is, -1 for None.
+    """Nested payloads or None: `places` has for each row the index of its payload, -1 for None.
 
     >>> from streamdsl.expr.table import Table
     >>> pairs = nested(Table.from_payloads([(1, "a"), (2, "b")]))
@@ -135,7 +135,7 @@ def concat_nullable(columns: Sequence[AnyColumn]) -> AnyColumn | None:
 
 
 def _split_nulls(column: AnyColumn) -> tuple[AnyColumn, Rows]:
-    """Return what `with_nulls` does, of Python's objects: nested payloads if all are of one type and have the same fields."""
+    """Return what `with_nulls` does, for a column of objects; payloads of one type with equal fields become nested ones."""
     from streamdsl.expr.table import payload_table
 
     if is_nested(column) or column.dtype != object:

@@ -165,7 +165,7 @@ class Attribute(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expr):
-    """`operand.name(*arguments)`, for the methods that `words.METHODS` lists."""
+    """`operand.name(*arguments)`, for the methods that `scalar_functions.METHODS` lists."""
 
     operand: Expr
     name: str
@@ -174,7 +174,7 @@ class Method(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Function(Expr):
-    """A function of the table of words (`scalar_functions.py`), of its arguments, all of which are evaluated."""
+    """A scalar function (`scalar_functions.py`) of its arguments, all of which are evaluated."""
 
     name: str
     arguments: tuple[Expr, ...]
@@ -314,7 +314,7 @@ def is_boolean(expr: Expr) -> bool:
 
 
 def application(expr: Expr) -> tuple[ScalarFunction, tuple[Expr, ...]] | None:
-    """Return the word of the table that an expression is, and what it is of; None for what is no word.
+    """Return the scalar function that an expression applies, and its arguments; None for any other expression.
 
     >>> word, parts = application(Unary("-", Field("x")))
     >>> word.name, parts

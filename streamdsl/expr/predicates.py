@@ -1,4 +1,4 @@
-"""What user functions may be, and what counts as the answer of a predicate: traced, called and in the reference alike."""
+"""Which user functions are accepted, and which results of a predicate count as true or false: the same rule for every engine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _RETURN_ONE: Final = "return the value; to give several rows for one write selec
 
 
 class NotBooleanError(TypeError):
-    """A predicate gave what is neither true nor false."""
+    """A predicate returned a value that is neither true nor false."""
 
     def __init__(self, value: object) -> None:
-        super().__init__(f"a predicate gave {'None' if value is None else f'a {type(value).__name__}'}, which is no yes or no")
+        found = "None" if value is None else f"a {type(value).__name__}"
+        super().__init__(f"a predicate returned {found}, which is neither true nor false")
         self.hint = (
             "a function returns its answer; where a field may be None: sd.coalesce(e.flag, False), or sd.is_none(e.flag)"
             if value is None
@@ -26,17 +27,17 @@ class NotBooleanError(TypeError):
 
 
 def holds(value: Any) -> bool:
-    """Return `bool(value)` of a predicate's value; raises `NotBooleanError` for None, and for what is true whatever it holds.
+    """Return `bool(value)` of a predicate's result; raises `NotBooleanError` for None, and for objects that are always true.
 
-    Numbers, texts and collections count as in Python: 0 and what is empty are false. Functions, coroutines, generators, dates and
-    objects without a truth of their own say nothing.
+    Numbers, texts and collections count as in Python: 0 and empty ones are false. Functions, coroutines, generators, dates and
+    other objects without `__bool__` and `__len__` are refused.
 
     >>> holds(2), holds(""), holds(0.5)
     (True, False, True)
     >>> holds(None)
     Traceback (most recent call last):
         ...
-    streamdsl.expr.predicates.NotBooleanError: a predicate gave None, which is no yes or no
+    streamdsl.expr.predicates.NotBooleanError: a predicate returned None, which is neither true nor false
     """
     if value is True or value is False:
         return value
@@ -49,7 +50,7 @@ def holds(value: Any) -> bool:
 
 
 def check_function(function: Callable[..., Any], what: str, yields: bool = False, instead: str = _RETURN_ONE) -> None:
-    """Raise `QueryError` for a function whose call gives no value: an async one, a generator function unless it `yields` rows.
+    """Raise `QueryError` for a function whose call returns no value: an async one, or a generator function unless `yields`.
 
     >>> async def is_long(e): return e.km > 5
     >>> check_function(is_long, "a row")
@@ -77,6 +78,6 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
 
 
 def _location(function: Any) -> str:
-    """Return the line of a message that says where a function is written."""
+    """Return the line of an error message that says where a function is defined."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return "" if code is None else f"\n  at {code.co_qualname} in {Path(code.co_filename).name}, line {code.co_firstlineno}"

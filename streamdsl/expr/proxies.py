@@ -1,4 +1,4 @@
-"""What a lambda is called with while it is traced: rows and a lifetime whose fields are expressions."""
+"""Proxies that a lambda is called with while it is traced: rows and a lifetime whose fields are expressions."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class LifeProxy(SymbolicValue):
 
 
 class BuiltPayload(SymbolicValue):
-    """A payload that a lambda builds; `is_value` says whether a function would be given the same by the lambda itself."""
+    """A payload that a lambda builds; `is_value` says whether a function in the lambda would get the same payload."""
 
     __slots__ = ("_is_value", "_node")
 
@@ -175,7 +175,7 @@ class BuiltPayload(SymbolicValue):
 
 
 def is_value(part: object) -> bool:
-    """Say whether a value holds no row and no dict, which turn into payloads only where they are results."""
+    """Say whether a value contains no row and no dict, which become payloads only as results of a lambda."""
     if type(part) is tuple:
         return all(map(is_value, part))
     if isinstance(part, E):
@@ -199,7 +199,7 @@ def _refuse_unless_missing(schema: Schema, name: str) -> NoReturn:
 
 
 def argument_node(value: object) -> Expr:
-    """Return the node of what may be a whole payload too: a row, a payload that is built or chosen, a tuple of them."""
+    """Return the node of an argument that may be a whole payload: a row, a payload that is built or chosen, a tuple of them."""
     if isinstance(value, E):
         return node_of(value)
     if isinstance(value, RowProxy):
@@ -212,14 +212,14 @@ def argument_node(value: object) -> Expr:
 
 
 def call_argument_node(value: object) -> Expr:
-    """Return the node of what a registered function is called with: a row itself, or what holds none."""
+    """Return the node of an argument of a registered function: a row, or a value that contains none."""
     if not isinstance(value, (RowProxy, RowE)) and not is_value(value):
         refuse("a row or a record inside a value is not yet what a function is called with")
     return argument_node(value)
 
 
 def result_node(value: object) -> Expr:
-    """Return the node of what a lambda returns: an argument, or a dict of them, which is a record."""
+    """Return the node of a lambda's result: an argument, or a dict of arguments, which becomes a record."""
     if type(value) is dict:
         if not all(type(name) is str for name in value):
             refuse("a record has str keys")

@@ -1,4 +1,4 @@
-"""The attempt at tracing a lambda, and how what stands for a value refuses to be one."""
+"""Records the nodes that a lambda builds while it is traced, and refuses what a symbolic value cannot do."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python functi
 
 
 class NotTraceable(QueryError, TypeError):  # noqa: N818 - it is a signal first
-    """Something was asked of an expression that only a value can answer; a lambda that asks it is opaque."""
+    """An operation needs an expression's value, which is not known yet; a lambda that does this is opaque."""
 
 
 class WriterError(QueryError):
-    """A mistake in what is written, which is told when it is written, also in a lambda that could run as an opaque function."""
+    """A mistake of the query's writer. It is raised while the query is written, even in a lambda that could run as opaque."""
 
 
 class TraceRecorder:
-    """One attempt at tracing: the nodes that were built, whether something could not be, and what may be a mistake."""
+    """The record of one attempt at tracing: the nodes that were built, whether something was refused, and possible mistakes."""
 
     __slots__ = ("failed", "mistakes", "nodes")
 
@@ -33,14 +33,14 @@ class TraceRecorder:
         self.mistakes: dict[int, tuple[object, WriterError]] = {}
 
     def covers(self, *results: Expr) -> bool:
-        """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
+        """Say whether every node that was built is part of the results: one that the lambda throws away could still raise."""
         found = {id(node) for expr in results for node in expr.walk()}
         return not self.failed and all(id(node) in found for node in self.nodes)
 
     def is_in_order(self, expr: Expr) -> bool:
-        """Say whether the nodes that may fail were built in the order in which they are evaluated: the first error counts.
+        """Say whether the nodes that may fail were built in the order of evaluation, so that the first error is the lambda's.
 
-        Fields do not: one that is missing is missing in every order.
+        Fields do not count: one that is missing is missing in every order.
         """
         places = {id(node): place for place, node in enumerate(expr.evaluated())}
         built = [places[id(node)] for node in self.nodes if not isinstance(node, (Field, Life, Constant, Parameter))]
@@ -56,7 +56,7 @@ _RECORDER: ContextVar[TraceRecorder | None] = ContextVar("streamdsl_tracing", de
 
 @contextmanager
 def recording() -> Iterator[TraceRecorder]:
-    """Record the nodes built inside."""
+    """Record the nodes that are built inside."""
     attempt = TraceRecorder()
     token = _RECORDER.set(attempt)
     try:
@@ -67,7 +67,7 @@ def recording() -> Iterator[TraceRecorder]:
 
 @contextmanager
 def recording_paused() -> Iterator[None]:
-    """Run user code inside that is no part of the trace."""
+    """Suspend recording, for user code that is no part of the trace."""
     token = _RECORDER.set(None)
     try:
         yield
@@ -88,21 +88,21 @@ def is_tracing() -> bool:
 
 
 def record_mistake(proxy: object, error: WriterError) -> None:
-    """Note that something was asked for which is a mistake, unless what stands for it turns out to be used rightly."""
+    """Record a probable mistake; `discard_mistake` takes it back if the proxy is then used correctly."""
     attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes[id(proxy)] = (proxy, error)
 
 
 def discard_mistake(proxy: object) -> None:
-    """Note that what stands for something is used rightly."""
+    """Discard the mistake that was recorded for a proxy."""
     attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes.pop(id(proxy), None)
 
 
 def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
-    """Raise `NotTraceable`, and note it in the attempt, so that nothing between can hide it."""
+    """Raise `NotTraceable`, and record that, so that a lambda that catches it is opaque all the same."""
     attempt = _RECORDER.get()
     if attempt is not None:
         attempt.failed = True
@@ -110,7 +110,10 @@ def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
 
 
 class SymbolicValue:
-    """What stands for a value during tracing, and answers nothing by itself."""
+    """A symbolic value: it stands for a value while a lambda is traced, and refuses each operation that needs the value.
+
+    Subclasses define the operations that build expressions instead.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Room for deep queries: what walks plans and expressions calls itself, a few times for each level."""
+"""The recursion limit for deep queries: functions that walk plans and expressions recurse, a few calls for each level."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Final
 from streamdsl.errors import QueryError
 
 _CALLS_PER_LEVEL: Final = 5
-"""So many calls of Python there may be for each level: four are the most that were found."""
+"""The number of Python calls for each level; the most that were measured is four."""
 _BASE: Final = 2_000
 _MAX_DEPTH: Final = 2_000
-"""With this the limit is never above 12,000: a thread's stack of 8 MB lasts for so many calls of all that looks into payloads.
+"""The deepest query. So the limit is never above 12,000, for which a thread's stack of 8 MB is large enough.
 
-For 22,000 it does not on Python 3.11, which counts calls of C too; from 3.12 on C has a limit of its own.
+With 22,000 that stack overflows on Python 3.11, where the limit counts calls of C functions too; 3.12 has another limit for
+these.
 """
 
 
 def ensure_recursion_limit(depth: int, what: str) -> None:
-    """Let Python call as deep as a plan or an expression of so many levels needs; raises `QueryError` for more than 2,000.
+    """Raise the recursion limit to what a plan or an expression of this depth needs; raises `QueryError` above 2,000 levels.
 
-    The limit is raised once and stays, as other threads may be using it: so it is one with which payloads, however deep, end in a
-    `RecursionError` and not the process.
+    The limit is never lowered again, as other threads may rely on it. It is low enough that a payload that is nested too deep
+    raises `RecursionError` before the stack overflows.
 
     >>> ensure_recursion_limit(3_000, "this query")
     Traceback (most recent call last):

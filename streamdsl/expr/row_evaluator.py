@@ -1,4 +1,4 @@
-"""What expressions mean, row by row, in Python's own words. `evaluate.py` is a faster way to the same values."""
+"""Evaluates expressions row by row with Python's own operators, which defines what they mean; `evaluate.py` is a faster equal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from streamdsl.temporal.payload import Record, RecordMethod, map_parts, plain
 def evaluate_row(
     expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None, starts: tuple[int, ...] = ()
 ) -> Any:
-    """Return the value of an expression on one row, or on a pair of rows with their `starts`: what all faster ways must meet.
+    """Return the value of an expression on one row, or on a pair of rows with their `starts`. Every faster path gives the same.
 
     >>> evaluate_row(Binary("*", Field("x"), Constant(2)), ({"x": 21},))
     42
@@ -72,7 +72,7 @@ def holds_row(
 
 
 def predicate_value(expr: Expr, value: Any) -> bool:
-    """Return what a predicate's value says; what says nothing is an error that names the predicate's line."""
+    """Return whether a predicate holds, given its value; an error has the line where the predicate is written."""
     try:
         return holds(value)
     except Exception as error:
@@ -80,14 +80,14 @@ def predicate_value(expr: Expr, value: Any) -> bool:
 
 
 def with_location(error: Exception, expr: Expr) -> Exception:
-    """Return an error with the line of the expression in which it came up first."""
+    """Return an error with the line of the innermost expression that raised it."""
     if not hasattr(error, "written"):
         error.written = next((part.written for part in expr.walk() if part.written is not None), None)  # type: ignore[attr-defined]
     return error
 
 
 class _RowEvaluator:
-    """One row while an expression is evaluated; a shared node is evaluated once."""
+    """Evaluates the nodes of an expression on one row, or on a pair; a shared node is evaluated once."""
 
     __slots__ = ("done", "key", "life", "payloads", "starts")
 
@@ -162,7 +162,7 @@ _EVALUATORS: Final[Mapping[type[Expr], Callable[[_RowEvaluator, Any], Any]]] = {
 
 
 def field_of(payload: Any, name: str) -> Any:
-    """Return a field of a payload, or what else its row has by that name.
+    """Return a field of a payload, or the attribute of that name that its row has.
 
     >>> field_of({"items": 3}, "items"), field_of(7, "value"), field_of(datetime(2026, 3, 29), "year")
     (3, 7, 2026)
@@ -172,7 +172,7 @@ def field_of(payload: Any, name: str) -> Any:
 
 
 def attribute_of(value: Any, name: str) -> Any:
-    """Return an attribute of a value; a method of a record is none. `value` of a builtin one that has none is itself."""
+    """Return an attribute of a value; a record's methods are refused. The `value` of a builtin type's value is itself."""
     if name == "value" and type(value) in IMMUTABLE:
         return value
     found = getattr(value, name)
@@ -180,7 +180,7 @@ def attribute_of(value: Any, name: str) -> Any:
 
 
 def no_lifetime_error() -> QueryError:
-    """Return the error for a lifetime where a row has none."""
+    """Return the error for reading a lifetime where rows have none."""
     return QueryError("there is no lifetime here", hint="where, select and alter_lifetime take lambda e, life: ...")
 
 
@@ -192,7 +192,7 @@ _CONTAINERS: Final = frozenset({dict, list, tuple, Record})
 
 
 def is_plain_value(value: Any) -> bool:
-    """Say whether a value is one of Python's own, or holds only such: most of what user code gives is."""
+    """Say whether a value is of an immutable builtin type, or a collection of such values; most results of user code are."""
     kind = type(value)
     if kind in IMMUTABLE:
         return True
@@ -201,7 +201,7 @@ def is_plain_value(value: Any) -> bool:
 
 
 def to_plain_value(value: Any, evaluate: Callable[[Expr], Any] = _refuse_expression) -> Any:
-    """Return what user code gave, with every row in it replaced by its payload, numpy scalars and expressions by their values.
+    """Return a result of user code as plain Python: rows become payloads, numpy scalars and expressions become their values.
 
     >>> to_plain_value((TupleRow((1, 2)), [np.int64(2)]))
     ((1, 2), [2])

@@ -1,8 +1,8 @@
-"""The words of expressions, in one table: what each means in Python, and who else can say it.
+"""The scalar functions of expressions in one table: what each computes in Python, and which engines can compute the same.
 
-A word is an operator (`+`), a method (`.upper`) or a function (`coalesce`). Its `python` is its meaning. `columns` says the same
-over numpy columns, or gives None where that is not certain. `native` lists the types for which Spark has an SQL form of the same
-meaning (`streamdsl/spark/operations.py` writes it). What a word does not have runs in Python, row by row.
+A scalar function is an operator (`+`), a method (`.upper`) or a function (`coalesce`). Its `python` defines it. `columns`
+computes the same over numpy columns, or gives None where that is not certain. `native` lists the argument types for which Spark
+SQL has an exact equivalent (`streamdsl/spark/operations.py` writes it). Where neither applies, `python` runs row by row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamdsl.expr.datetimes import local_time, truncate
 from streamdsl.expr.table import Column
 
 Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
-"""A type that Spark holds as Python does; ints are in int64, text is valid Unicode, `none` has no value but None."""
+"""A type whose values are the same in Spark as in Python: ints in int64, texts in valid Unicode; `none` has no value but None."""
 Signatures: TypeAlias = Mapping[tuple[Kind, ...], Kind]
 
 KINDS: Final[tuple[Kind, ...]] = ("int", "float", "bool", "str", "none")
@@ -29,10 +29,10 @@ _WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
+    """A scalar function: over values, over columns (None where not certain), and the signatures that Spark SQL computes exactly.
 
-    `others` lists types with which only Python computes, and the type of the result. `gives` is its type whatever the arguments
-    are. With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark.
+    `others` lists further signatures, which only Python computes. `gives` is the type of the result for any arguments. Without
+    `takes_none` a None among the arguments is an error, in Python and on Spark.
     """
 
     name: str
@@ -165,7 +165,7 @@ _FUNCTIONS: Final = (
 )
 
 SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
-"""Every word by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
+"""Every scalar function by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""
 CASTS: Final[Mapping[type, str]] = {int: "int", float: "float", str: "str", bool: "bool"}

@@ -10,7 +10,7 @@ from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Life,
 
 
 def without_row(expr: Expr, side: int) -> Expr:
-    """Return the expression over the other row alone, with None for the row of this side; what asks for that row is decided.
+    """Return the expression over the other row alone, with None for this side's row; conditions `is_none(row)` are resolved.
 
     >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
     (Field(name='x', side=0), Constant(value=None))
@@ -49,7 +49,7 @@ def swapped(expr: Expr) -> Expr:
 
 
 def _assume(choice: Choose, condition: Expr) -> Expr:
-    """Return a choice in which one of the conditions holds."""
+    """Return a choice simplified under the assumption that one of its conditions holds."""
     position = next(i for i, (asked, _) in enumerate(choice.branches) if asked == condition)
     chosen = choice.branches[position][1]
     return Choose(choice.branches[:position], chosen) if position else chosen

@@ -1,4 +1,4 @@
-"""What the free names of a lambda stand for while it is traced: constants, constructors, the functions of expressions."""
+"""Stand-ins for the free names of a lambda while it is traced: constants, constructors, the functions of expressions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, 
 
 
 class ClassStandIn(SymbolicValue):
-    """A class whose instances are nothing but their fields."""
+    """The stand-in of a plain class: a call builds a payload of expressions."""
 
     __slots__ = ("_cls",)
 
@@ -54,7 +54,7 @@ def default_of(cls: type, name: str) -> Any:
 
 
 class RecordStandIn(SymbolicValue):
-    """`sd.Record(n=..., mean=...)`."""
+    """The stand-in of `sd.Record`: a call builds a record of expressions."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class RecordStandIn(SymbolicValue):
 
 
 class ConstantClassStandIn(SymbolicValue):
-    """A class of constants: `datetime(2013, 2, 8)`."""
+    """The stand-in of a class of constants, such as `datetime`: a call with constants makes one."""
 
     __slots__ = ("_cls",)
 
@@ -80,7 +80,7 @@ class ConstantClassStandIn(SymbolicValue):
 
 
 class PackageStandIn(SymbolicValue):
-    """The module `streamdsl`, of which a lambda may use what it may use by its bare name."""
+    """The stand-in of the module `streamdsl`: its attributes are the stand-ins of the module's."""
 
     __slots__ = ("_module", "_stand_in")
 
@@ -93,7 +93,7 @@ class PackageStandIn(SymbolicValue):
 
 
 def stand_in(value: Any) -> Any:
-    """Return what a free name's value is replaced by; raises `NotTraceable` for anything that could make the trace a lie."""
+    """Return the stand-in of a free name's value; raises `NotTraceable` for values with which a trace could be unfaithful."""
     if is_constant(value) or type(value) is E or isinstance(value, Udf) or any(value is f for f in FUNCTIONS):
         return value
     if is_package(value):

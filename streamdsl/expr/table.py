@@ -24,7 +24,7 @@ from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
 
 _SMALL: Final = 16
-"""So many values are looked at in columns; fewer one by one."""
+"""Columns with fewer values are processed in Python, which costs less than calling numpy."""
 
 
 _MAPPINGS: Final = frozenset({dict, Record})
@@ -37,7 +37,7 @@ def plain_column_of(values: Sequence[Any]) -> Column:
 
 
 def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[str, Callable[[Any], Any]] | None:
-    """Return how each field is got where all payloads are of the schema's own type, and have its fields, else None."""
+    """Return a getter for each field if all payloads are of the schema's type and have exactly its fields, else None."""
     if schema.shape is Shape.RECORD:
         names = dict.fromkeys(schema.names).keys()
         items = [payload.__items__ if type(payload) is Record else payload for payload in payloads] if kinds <= _MAPPINGS else []
@@ -53,7 +53,7 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
 
 
 def flatnonzero(holds: NDArray[Any]) -> Rows:
-    """Return the rows where a column is true, as `np.flatnonzero` does, without its wrappers: few rows should cost little.
+    """Return the rows where a column is true, as `np.flatnonzero` does, without its overhead, which counts for few rows.
 
     >>> flatnonzero(np.array([False, True])).tolist()
     [1]
@@ -88,7 +88,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; where all are held as codes, as lists or as rows of tables (or None), they stay so."""
+    """Return columns one after the other; they stay deferred if all are encoded, all lists, or all nested payloads (or None)."""
     if len(parts) and all(map(is_nested, parts)):
         return concat_nested(parts)
     if any(is_nested(part) or with_nulls(part) for part in parts) and (joined := concat_nullable(parts)) is not None:
@@ -98,7 +98,7 @@ def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
         held = [part for part in parts if isinstance(part, DeferredColumn)]
         if len({id(source.dictionary) for source in sources}) == 1:
             return DeferredColumn(EncodedSource(np.concatenate([part.codes for part in held]), sources[0].dictionary))
-        return _concat_coded([part.known() for part in held])
+        return _concat_coded([part.encoded() for part in held])
     lists = [part for part in parts if isinstance(part, DeferredColumn) and list_source(part) is not None]
     if len(lists) == len(parts) > 0 and (found := concat_lists(lists)) is not None:
         return found
@@ -113,7 +113,7 @@ def _concat_coded(parts: Sequence[tuple[Rows, Column]]) -> DeferredColumn:
 
 @dataclass(slots=True)
 class Table:
-    """The payloads of a batch: a schema and its columns, all of length `size`; some may be held, and are made when they are read.
+    """The payloads of a batch: a schema and its columns, all of length `size`; some may be deferred, and are made when read.
 
     >>> table = Table.from_payloads([{"k": "a", "v": 1}, {"k": "b", "v": 2}])
     >>> table.columns["v"].tolist(), table.payloads()[1]

@@ -30,7 +30,7 @@ from streamdsl.expr.stand_ins import with_stand_ins
 
 Schemas = tuple[Schema | None, ...]
 _MAX_DEPTH: Final = 100
-"""Nodes inside nodes: Python evaluates a lambda of a thousand terms without a stack, and a tree of them only with one."""
+"""The deepest trace: evaluating a tree recurses, while Python evaluates a lambda of a thousand terms without recursion."""
 
 
 def trace(function: Any, schemas: Schemas, *, life: bool = False, yields: bool = False) -> Expr:
@@ -111,13 +111,13 @@ def _location(function: Callable[..., Any]) -> Location | None:
 
 
 def _is_faithful(attempt: TraceRecorder, function: FunctionType, expr: Expr) -> bool:
-    """Say whether an expression is all that a function does. A `%` that made no node was text that has read a row unseen."""
+    """Say whether an expression is all that a function does. A `%` without a node has formatted a text, which no trace shows."""
     seen = attempt.covers(expr) and attempt.remainders() == remainders(function.__code__)
     return seen and attempt.is_in_order(expr) and depth(expr) <= _MAX_DEPTH
 
 
 def _runs_code(schema: Schema | None) -> bool:
-    """Say whether payloads are of a class whose construction runs code of its own, so that nothing but a call is sure to fit."""
+    """Say whether making a payload runs code of its class, which a trace cannot see, so that the lambda must be called."""
     return schema is not None and schema.shape is Shape.OBJECT
 
 

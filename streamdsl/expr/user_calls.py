@@ -1,4 +1,4 @@
-"""Functions of the user called with rows, and the two ways to read a row that its class does not have.
+"""Calls user functions with rows, and supports two ways to read a row that its class does not have.
 
 `e["name"]` is the field of that name in every lambda, and so also of a dataclass or a named tuple, which have no such items. And
 `e.value` was the way to read a bare payload, which is itself now: it works for one version more, with a `DeprecationWarning`.
@@ -22,7 +22,7 @@ View = Callable[[Any], Any]
 
 
 def call_function(function: Callable[..., Any], rows: Sequence[Any]) -> Any:
-    """Return what a function gives for a row, or for several.
+    """Call a function with a row, or with several; if it reads them as their class cannot be read, call it with views of them.
 
     >>> from typing import NamedTuple
     >>> class Trip(NamedTuple):
@@ -38,7 +38,7 @@ def call_function(function: Callable[..., Any], rows: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _CalledWithViews:
-    """A function of rows that are shown in another way."""
+    """A function that is called with views of its rows."""
 
     function: Callable[..., Any]
     view: View
@@ -48,7 +48,7 @@ class _CalledWithViews:
 
 
 def with_row_views(function: Callable[..., Any], error: AttributeError | TypeError, rows: Sequence[Any]) -> Callable[..., Any]:
-    """Return the function with rows shown so that what has failed is there; raises the error if that is no way to read a row."""
+    """Return a function that is called with views of rows, which support what has failed; raises the error if no view does."""
     view = None if isinstance(function, _CalledWithViews) else _view_for(error, rows)
     if view is None:
         raise error
@@ -87,7 +87,7 @@ def warn_value_attribute(frame: FrameType) -> None:
 
 
 class _ValueView:
-    """A bare payload as a row with the one field `value`, read in a frame."""
+    """A view of a bare payload: a row with the one field `value`, whose use warns at the line of a frame."""
 
     __slots__ = ("_frame", "_value")
 
@@ -112,14 +112,14 @@ def _value_view(frame: FrameType, row: Any) -> Any:
 
 
 class _ItemView:
-    """What a view of a payload's class is besides: one that has its fields as items."""
+    """The base of views that have the fields of a payload as items; they are of the payload's class too."""
 
     __slots__ = ()
 
 
 @lru_cache(maxsize=256)
 def _class_with_items(cls: Any) -> Any:
-    """Return a class whose instances are, to all that ask, of another, with their fields as items too."""
+    """Return a subclass whose instances have their fields as items, and whose `__class__` is the class itself."""
     inherited = getattr(cls, "__getitem__", None)
 
     def item(self: Any, name: Any) -> Any:
@@ -152,7 +152,7 @@ def _copy_as(row: Any, cls: Any) -> Any:
 
 
 def payload_of_view(value: Any) -> Any:
-    """Return the payload that a row was shown for, as which a function may give it back; anything else is itself."""
+    """Return the payload of a view, in case a function returns it; anything else is returned as it is."""
     kind = type(value)
     if kind is _ValueView:
         return value._value

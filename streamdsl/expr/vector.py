@@ -1,7 +1,7 @@
-"""Operators over typed columns, where numpy's meaning is certainly Python's; None where it is not, and Python must do it.
+"""Scalar functions over typed columns, where numpy certainly computes what Python does; else they give None, and Python computes.
 
-Certain means: no int64 overflow, no division by zero, integers that floats hold exactly where the two meet. Float `**` is left to
-Python, whose rounding numpy does not promise.
+Certain means: no int64 overflow, no division by zero, and where integers meet floats, only integers that floats represent
+exactly. Float `**` is left to Python, because numpy does not guarantee the same rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BITS: Final[Mapping[str, Callable[..., Any]]] = {"&": np.bitwise_and, "|": np.b
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A column that holds one value in every row."""
+    """A column with the same value in every row. [DuckDB: constant vector]"""
 
     value: Any
 
@@ -104,7 +104,7 @@ def unary(op: str, column: Operand) -> Column | None:
 
 
 def coalesce(first: Operand, second: Operand) -> Column | None:
-    """Return the first of two columns where none of its values can be None, or None.
+    """Return the first of two columns if its type has no None, else None.
 
     >>> coalesce(np.array([1, 2]), Scalar(0)).tolist()
     [1, 2]

@@ -44,7 +44,7 @@ class ArrowSource(ColumnSource):
     """A chunked array.
 
     >>> held = DeferredColumn(ArrowSource(pa.chunked_array([["a", None, "a"]])))
-    >>> held.codes.tolist(), held[1:].tolist(), held.known()[1].tolist()
+    >>> held.codes.tolist(), held[1:].tolist(), held.encoded()[1].tolist()
     ([0, 1, 0], [None, 'a'], ['a', None])
     """
 
@@ -68,7 +68,7 @@ class ArrowSource(ColumnSource):
     def n_codes(self) -> int:
         return len(self._encoded[1])
 
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         return arrow_values(pa.chunked_array([self._taken(codes)]))
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
@@ -89,7 +89,7 @@ class ArrowSource(ColumnSource):
     def only(self, rows: Rows | slice) -> ArrowSource:
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))
 
-    def waiting(self, codes: Rows) -> ArrowSource | None:
+    def deferred_values(self, codes: Rows) -> ArrowSource | None:
         is_coded = pa.types.is_dictionary(self.array.type)  # whose values may be there twice
         array = None if is_coded else _as_python_has_it(self._taken(codes))
         return None if array is None else ArrowSource(pa.chunked_array([array]))

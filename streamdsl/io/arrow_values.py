@@ -144,12 +144,12 @@ def _items(values: Iterable[Any]) -> Iterator[Any]:
 
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
     """Return the values of codes as the array that these alone make; None where others of the dictionary change its type."""
-    whole = dictionary.of_all(_array_of_all, join=_joined)
+    whole = dictionary.cached(_array_of_all, join=_joined)
     found = None if whole is None else whole.take(as_arrow(codes))
     if found is None or found.null_count == len(found):
         return None
     if pa.types.is_decimal(found.type):
-        before, behind = dictionary.of_all(_digits, join=_side_by_side)[:, codes].max(axis=1).tolist()
+        before, behind = dictionary.cached(_digits, join=_side_by_side)[:, codes].max(axis=1).tolist()
         found = found.cast(pa.decimal128(max(1, before + behind), behind))
     return found
 

@@ -261,7 +261,7 @@ def test_truth_of_every_kind() -> None:
         rows = [sd.Insert(n, n, n + 1, {"a": a}) for n, a in enumerate(given)]
         kept = {row.le for row in run_batch(plan, {"s": bind(rows, Source("s"))}).cht()}
         assert kept == {n for n, a in enumerate(given) if a}, kind
-    with pytest.raises(UserCodeError, match="a predicate gave None"):
+    with pytest.raises(UserCodeError, match="a predicate returned None"):
         run_batch(plan, {"s": bind([sd.Insert(0, 0, 1, {"a": 1}), sd.Insert(1, 0, 1, {"a": None})], Source("s"))}).cht()
 
 

@@ -242,7 +242,7 @@ class WindowDriver(Operator):
         if not self.arguments.size:
             return [NOTHING] * len(batch.changes)
         try:
-            found = self._argument_program.of(batch.schema)(batch.values, None)
+            found = self._argument_program.function_for(batch.schema)(batch.values, None)
         except Exception:
             return None
         if found is None:
@@ -257,7 +257,7 @@ class WindowDriver(Operator):
 
     def _differences(self, actions: WindowActions) -> Batch | None:
         """Emit the difference to the emitted results, row by row; None, with no effect, if the columnar path must run."""
-        computed, projected = actions.computed, self._projected.of(self._computed_schema)
+        computed, projected = actions.computed, self._projected.function_for(self._computed_schema)
         try:
             passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
         except Exception:

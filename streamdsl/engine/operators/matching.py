@@ -49,7 +49,7 @@ class MatchingOperator(KeyedOperator):
             return [0] * len(batch.changes) if groups is None else groups
         if isinstance(key, Make) and not isinstance(self.key, Make):
             return None
-        function = self._key_programs[place].of(batch.schema)
+        function = self._key_programs[place].function_for(batch.schema)
         try:
             found = function(batch.values, groups)
         except Exception:
@@ -63,7 +63,7 @@ class MatchingOperator(KeyedOperator):
         left = self.left.rows.schema
         if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):
             return None
-        function = program.of(left, None if alone else self.right.rows.schema)
+        function = program.function_for(left, None if alone else self.right.rows.schema)
         try:
             return None if program.is_refused else function(pairs, groups)
         except Exception:

@@ -58,7 +58,7 @@ def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
 def test_floats_of_which_each_has_a_code_are_those_that_were_coded_bit_by_bit() -> None:
     values = np.array([0.0, -0.0, 1.5, math.nan, -0.0, math.inf, 0.0])
     source = dictionary_encode(values)
-    assert list(map(repr, source.coded(source.codes()).tolist())) == list(map(repr, values.tolist()))
+    assert list(map(repr, source.decoded(source.codes()).tolist())) == list(map(repr, values.tolist()))
     assert source.n_codes == 5
 
 

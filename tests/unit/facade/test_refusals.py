@@ -331,7 +331,7 @@ def test_what_is_no_answer_is_refused_at_the_first_row_traced_called_and_in_the_
     ]
     for query in queries:
         with pytest.raises(
-            UserCodeError, match=r"a predicate gave .*, which is no yes or no\n.* in test_refusals.py, line \d+"
+            UserCodeError, match=r"a predicate returned .*, which is neither true nor false\n.* in test_refusals.py, line \d+"
         ) as caught:
             query.run(engine=engine)
         assert "flag" in str(caught.value)
