@@ -106,9 +106,37 @@ SABOTAGES = (
     Sabotage(
         "a filter of shortened rows meets only what is left of them",
         "streamdsl/plan/nodes/lifetimes.py",
-        'return "the same rows" if self.duration >= 0 else "more rows"',
+        'return "the same rows" if self.ends.keep_all_rows else "more rows"',
         'return "the same rows"',
         "filter_may_be_below",
+    ),
+    Sabotage(
+        "an end that is cut by a time moves as if it were not",
+        "streamdsl/plan/ends.py",
+        "later = [max(least(part, MIN_TIME, MIN_TIME), _plus(bound, CHRONON)) for part in staying]",
+        "later = [INFINITY for part in staying]",
+        "what_is_final_stays_whatever_the_ends",
+    ),
+    Sabotage(
+        "a start that is computed from RE moves with no CTI",
+        "streamdsl/plan/ends.py",
+        "changes = (change(self.le, cti, cti), change(self.full_re, cti, cti))",
+        "changes = (change(self.full_re, cti, cti),)",
+        "ctis_and_rows_are_right_whatever_the_ends",
+    ),
+    Sabotage(
+        "an end that is computed from RE stays",
+        "streamdsl/plan/ends.py",
+        "return Change(MIN_TIME, MIN_TIME) if reads_re(end) else None",
+        "return None",
+        "ctis_and_rows_are_right_whatever_the_ends",
+    ),
+    Sabotage(
+        "rows that are moved as their neighbours end stay apart",
+        "streamdsl/plan/ends.py",
+        "return by is not None and least_by is not None and by <= least_by",
+        "return by is not None and least_by is not None",
+        "facts_are_so_whatever_the_ends",
     ),
     Sabotage(
         "a module that sees ends lets the CTI pass as any other",
@@ -120,7 +148,7 @@ SABOTAGES = (
     Sabotage(
         "what is extended for ever ends",
         "streamdsl/plan/nodes/lifetimes.py",
-        "return Open(self) if self.duration == INFINITY else inputs[0]",
+        "return Open(self) if which is Endless.ALL else inputs[0] if which is Endless.THE_SAME else None",
         "return None",
         "rows_end_as_is_said",
     ),

@@ -53,9 +53,9 @@ class Checked:
     def open_rows(self, node: Node) -> Open | None:
         """Return which of a node's rows never end, None if all do.
 
-        >>> from streamdsl.plan.node import ClipDuration, Shift, Source, ToEdges
+        >>> from streamdsl.plan.node import Source, ToEdges, clip_duration, shift
         >>> samples = ToEdges(Source("samples"), None)
-        >>> shifted, clipped = Shift(samples, 5), ClipDuration(samples, 5)
+        >>> shifted, clipped = shift(samples, 5), clip_duration(samples, 5)
         >>> Checked(shifted).open_rows(shifted).origin.name, Checked(clipped).open_rows(clipped)
         ('ToEdges', None)
         """

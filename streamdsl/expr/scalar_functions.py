@@ -14,9 +14,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from streamdsl.expr import vector
 from streamdsl.expr.datetimes import local_time, truncate
 from streamdsl.expr.table import Column
+from streamdsl.temporal.time import (
+    add_time,
+    add_times,
+    ceil_time,
+    ceil_times,
+    floor_time,
+    floor_times,
+    reach,
+    reaches,
+    to_duration,
+    to_ticks,
+)
 
 Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
 """A type whose values are the same in Spark as in Python: ints in int64, texts in valid Unicode; `none` has no value but None."""
@@ -164,7 +178,21 @@ _FUNCTIONS: Final = (
     ScalarFunction("truncate", truncate, vector.truncate, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
 )
 
-SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
+_GRID: Final = _of("int", _INT, _INT, _INT)
+_READ: Final = _of("int", _INT, ("str", "none"))
+_TIMES: Final = (
+    ScalarFunction("add_time", add_time, partial(vector.of_times, add_times), _of("int", _INT, _INT)),
+    ScalarFunction("reach", reach, partial(vector.of_times, reaches), _of("int", _INT, _INT)),
+    ScalarFunction("earliest", min, partial(vector.of_times, np.minimum), _of("int", _INT, _INT)),
+    ScalarFunction("latest", max, partial(vector.of_times, np.maximum), _of("int", _INT, _INT)),
+    ScalarFunction("floor_time", floor_time, partial(vector.on_grid, floor_times), _GRID),
+    ScalarFunction("ceil_time", ceil_time, partial(vector.on_grid, ceil_times), _GRID),
+    ScalarFunction("to_ticks", to_ticks, vector.ticks, _READ, takes_none=True, gives="int"),
+    ScalarFunction("to_duration", to_duration, vector.ticks, _READ, takes_none=True, gives="int"),
+)
+"""Of times and durations in ticks; of these the ends of lifetimes are made (`streamdsl/plan/ends.py`)."""
+
+SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS, *_TIMES)}
 """Every scalar function by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""

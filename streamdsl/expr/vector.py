@@ -123,6 +123,30 @@ def truncate(time: Operand, period: Operand, offset: Operand = Scalar(0)) -> Col
     return None if rest is None else binary("-", time, rest)
 
 
+def of_times(function: Callable[..., Column], first: Operand, second: Operand) -> Column | None:
+    """Return a function of two columns of ticks, or None.
+
+    >>> of_times(np.minimum, np.array([1, 9]), Scalar(5)).tolist()
+    [1, 5]
+    """
+    if _kind(first) + _kind(second) != "ii":
+        return None
+    return function(*np.broadcast_arrays(*(np.asarray(_raw(each), dtype=np.int64) for each in (first, second))))
+
+
+def on_grid(function: Callable[..., Column], time: Operand, period: Operand, phase: Operand) -> Column | None:
+    """Return a function of a column of ticks and a constant grid, or None."""
+    grid = [each.value for each in (period, phase) if isinstance(each, Scalar) and _kind(each) == "i"]
+    if isinstance(time, Scalar) or _kind(time) != "i" or len(grid) < 2 or not 0 <= grid[1] < grid[0]:
+        return None
+    return function(time, *grid)
+
+
+def ticks(time: Operand, unit: Operand = Scalar(None)) -> Column | None:
+    """Return a column of integers, which are ticks whatever the unit is, or None."""
+    return time if not isinstance(time, Scalar) and time.dtype == np.int64 else None
+
+
 def contains(whole: Operand, part: Operand) -> Column | None:
     """Return whether some item of a constant tuple equals each value of a typed column, or None.
 

@@ -168,8 +168,8 @@ class Node(ABC):
     def to_json(self) -> str:
         """Return this plan as JSON text, which `sd.plan_from_json` reads; raises `QueryError` for what has none.
 
-        >>> from streamdsl.plan.node import Shift, Source
-        >>> '"type": "Shift"' in Shift(Source("trips"), 5).to_json()
+        >>> from streamdsl.plan.node import Source, shift
+        >>> '"kind": "Shift"' in shift(Source("trips"), 5).to_json()
         True
         """
         from streamdsl.plan.json import to_json

@@ -30,8 +30,8 @@ def placed(node: N) -> N:
 def depth(node: Node) -> int:
     """Return how many operators are below each other.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> depth(Shift(Source("trips"), 5))
+    >>> from streamdsl.plan.node import Source, shift
+    >>> depth(shift(Source("trips"), 5))
     2
     """
     if not node.depth:

@@ -38,7 +38,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     >>> print(explain(before, "reference"))
     union_1  (n)  <denotation>
     ├─ window_aggregate_1 tumbling(60), a0 = count(), -> {n: e.a0} [duration 60]  (n)  <denotation>
-    │  └─ alter_lifetime_1 duration 1 [points]  <denotation>
+    │  └─ alter_lifetime_1 [LE, LE + 1) [points]  <denotation>
     │     └─ source:trips  <denotation>
     └─ window_aggregate_2 tumbling(3600), a0 = count(), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ alter_lifetime_1 (above)
@@ -46,7 +46,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     union_1  (n)  <denotation>
     ├─ select_1 {n: e.p0} [duration 60]  (n)  <denotation>
     │  └─ window_aggregate_1 tumbling(60), a0 = count(), -> {p0: e.a0} [duration 60]  (p0)  <denotation>
-    │     └─ alter_lifetime_1 duration 1 [points]  <denotation>
+    │     └─ alter_lifetime_1 [LE, LE + 1) [points]  <denotation>
     │        └─ source:trips  <denotation>
     └─ window_aggregate_2 tumbling(3600), a0 = sum(e.p0), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ window_aggregate_1 (above)

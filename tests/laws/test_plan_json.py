@@ -23,7 +23,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.base import Node
 from streamdsl.plan.json import FORMAT, TYPES, VERSION
-from streamdsl.plan.node import GroupApply, Shift, Source, WindowApply
+from streamdsl.plan.node import Calendar, GroupApply, Source, WindowApply
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.properties import expressions
 from streamdsl.udm.repository import repository
@@ -222,7 +222,7 @@ def test_classes_are_those_that_the_reader_gives() -> None:
         sd.plan_from_json(plan.to_json().replace(f"{__name__}:Trip", "os:system"), [Trip])
 
 
-PLAN = json.loads(Shift(Source("trips"), 5).to_json())
+PLAN = json.loads(Calendar(Source("trips"), 0, 5).to_json())
 
 
 def changed(**change: Any) -> str:
@@ -252,8 +252,8 @@ def with_part(number: int, **change: Any) -> str:
         ),
         (with_part(0, type="Opaque"), "there is no 'Opaque'"),
         (with_part(0, type="Node"), "there is no 'Node'"),
-        (with_part(1, duration="5"), "a Shift does not fit: '5' is no duration"),
-        (with_part(1, duration=True), "a Shift does not fit: True is no duration"),
+        (with_part(1, end="5"), "a Calendar does not fit: '5' is no end"),
+        (with_part(1, end=True), "a Calendar does not fit: True is no end"),
         (with_part(1, written=3), "it has no field 'written'"),
         (with_part(1, input={"$ref": 1}), "1 is no part before it"),
         (with_part(1, input={"$ref": -1}), "-1 is no part before it"),
@@ -290,6 +290,6 @@ def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan()
 
 
 def test_missing_fields_are_named() -> None:
-    parts = [PLAN["parts"][0], {"type": "Shift", "duration": 5}]
-    with pytest.raises(QueryError, match="part 1 of the plan cannot be read: a Shift does not fit: there is no 'input'"):
+    parts = [PLAN["parts"][0], {"type": "Calendar", "start": 0, "end": 5}]
+    with pytest.raises(QueryError, match="part 1 of the plan cannot be read: a Calendar does not fit: there is no 'input'"):
         sd.plan_from_json(changed(parts=parts))

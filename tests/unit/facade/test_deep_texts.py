@@ -13,7 +13,7 @@ import streamdsl as sd
 from streamdsl.errors import QueryError, SqlError
 from streamdsl.plan.base import Node
 from streamdsl.plan.json import FORMAT, VERSION
-from streamdsl.plan.node import Shift, Source
+from streamdsl.plan.node import Source, shift
 
 READS = """
 import sys
@@ -78,7 +78,12 @@ def test_sql_that_is_nested_without_end_is_refused(text: str) -> None:
     "text",
     [
         "[" * 100_000 + "]" * 100_000,
-        HEAD + '[{"type": "Shift", "input": ' + '{"type": "Shift", "input": ' * 100_000 + "1" + "}" * 100_001 + '], "output": 1}',
+        HEAD
+        + '[{"type": "Distinct", "input": '
+        + '{"type": "Distinct", "input": ' * 100_000
+        + "1"
+        + "}" * 100_001
+        + '], "output": 1}',
         HEAD + '[{"type": "Constant", "value": ' + "[" * 600 + "]" * 600 + '}], "output": {"$ref": 0}}',
     ],
     ids=["lists", "operators", "constant"],
@@ -92,7 +97,7 @@ def test_json_that_is_nested_without_end_is_refused_even_where_deep_queries_have
 def test_a_plan_of_a_thousand_operators_is_written_and_read() -> None:
     plan: Node = Source("trips")
     for _ in range(1_000):
-        plan = Shift(plan, 1)
+        plan = shift(plan, 1)
     text = plan.to_json()
     assert json.loads(text)["version"] == VERSION
     assert sd.plan_from_json(text).to_json() == text
