@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from streamdsl.errors import QueryError
-from streamdsl.expr import Inputs, describe, evaluate
+from streamdsl.expr import Inputs, describe, evaluate, evaluate_row
 from streamdsl.expr.nodes import Constant, Expr, Function, Life, reads_re, rebuilt
-from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Unit, to_duration, to_ticks
+from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.time import Ticks
 
 LE: Final = Life("le")
@@ -391,6 +391,20 @@ class Ends:
         if endless(self.le) is not Endless.NONE and not computed(self.le):
             return Endless.NONE
         return endless(self.full_re)
+
+    @cached_property
+    def are_computed(self) -> bool:
+        """Whether users compute some of them, so that the payload counts."""
+        return bool(computed(self.le) or computed(self.re))
+
+    def of(self, life: Lifetime, payload: Any = None) -> tuple[int, int]:
+        """Return the new ends of one row.
+
+        >>> Ends(floor(LE, 5), plus(NEW_LE, 5)).of(Lifetime(7, 8))
+        (5, 10)
+        """
+        le = life.le if self.le == LE else evaluate_row(self.le, (payload,), life)
+        return le, evaluate_row(self.re, (payload,), life, starts=(life.le, le))
 
     def over(self, inputs: Inputs) -> tuple[Ticks, Ticks]:
         """Return the new ends of rows; raises `RowError` for the first row for which there are none."""

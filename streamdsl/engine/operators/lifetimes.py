@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.operator import Operator
+from streamdsl.engine.row_batch import Change, RowBatch
 from streamdsl.errors import TimeOverflow, UnitError
 from streamdsl.expr import Inputs, RowError
 from streamdsl.expr.table import flatnonzero
+from streamdsl.plan.ends import LE
 from streamdsl.plan.node import AlterLifetime
-from streamdsl.temporal import MIN_TIME, plain
+from streamdsl.temporal import MIN_TIME, Lifetime, plain
 from streamdsl.temporal.time import Ticks
+
+_FEW: Final = 4
+"""The ends of so few rows are computed in Python sooner than in columns."""
 
 
 class AlterLifetimeOperator(Operator):
@@ -25,6 +32,26 @@ class AlterLifetimeOperator(Operator):
     def __init__(self, label: str, node: AlterLifetime) -> None:
         super().__init__(label)
         self.ends = node.in_unit(node.unit)
+
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
+        """Compute new REs in Python; a row whose LE moves needs columns, as its id has the LE that it came with."""
+        if self.ends.le != LE:
+            return None
+        payloads = batch.payloads() if self.ends.are_computed else [None] * len(batch.changes)
+        changes: list[Change] = []
+        kept: list[int] = []
+        try:
+            for row, (id, version, le, *ends) in enumerate(batch.changes):
+                re_old, re_new = [max(le, self.ends.of(Lifetime(le, re), payloads[row])[1]) if re > le else le for re in ends]
+                if re_old != re_new:
+                    changes.append((id, version, le, re_old, re_new))
+                    kept.append(row)
+        except Exception:  # columns say which row it is
+            return None
+        if not changes:
+            return EMPTY
+        groups = None if batch.groups is None else [batch.groups[row] for row in kept]
+        return RowBatch(changes, [batch.values[row] for row in kept], batch.schema, groups, batch.origin)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -60,6 +87,11 @@ class AlterLifetimeOperator(Operator):
 
     def _present(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         """Return the new ends of rows that are all there; an error for what is no time names operator and event."""
+        if len(batch) <= _FEW and not self.ends.are_computed:
+            with suppress(TimeOverflow):  # then columns say of which row
+                lives = map(Lifetime, batch.le.tolist(), re.tolist())
+                found = np.array([self.ends.of(life) for life in lives], dtype=np.int64)
+                return found[:, 0], found[:, 1]
         try:
             return self.ends.over(Inputs((batch.table,), len(batch), le=batch.le, re=re))
         except RowError as error:
