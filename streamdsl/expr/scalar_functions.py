@@ -192,7 +192,9 @@ _TIMES: Final = (
 )
 """Of times and durations in ticks; of these the ends of lifetimes are made (`streamdsl/plan/ends.py`)."""
 
-SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS, *_TIMES)}
+SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
+    word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS, *_TIMES)
+}
 """Every scalar function by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""

@@ -245,19 +245,19 @@ def add_time(time: int, duration: int) -> int:
 
 
 def reach(time: int, duration: int) -> int:
-    """Return the time that is a duration, not negative, after another; INFINITY where that leaves int64.
+    """Return `time + duration`; what leaves int64 is INFINITY, or MIN_TIME.
 
     >>> reach(3, 4), reach(INFINITY - 1, 4) == INFINITY
     (7, True)
     """
-    return min(time + duration, INFINITY)
+    return max(MIN_TIME, min(time + duration, INFINITY))
 
 
 def reaches(times: Ticks, durations: Ticks) -> Ticks:
     """Return `reach` of each pair, vectorised."""
     with np.errstate(over="ignore"):
         total = times + durations
-    return np.where(total < times, INFINITY, total)
+    return np.where((durations > 0) & (total < times), INFINITY, np.where((durations < 0) & (total > times), MIN_TIME, total))
 
 
 def add_times(times: Ticks, durations: Ticks | int) -> Ticks:

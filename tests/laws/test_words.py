@@ -24,6 +24,12 @@ from tests.laws.tracing.law import canon, outcome
 from tests.laws.words import OTHERS, VALUES, fields, node, rows
 
 ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, ".split": 2, "local_time": 3, "truncate": 3}
+OWN = ("**", "floor_time", "ceil_time")
+TIMES = ("add_time", "reach", "earliest", "latest", "to_ticks", "to_duration")
+KINDS_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("//", "&", "|", "^"), ("int", "bool")),
+    **dict.fromkeys(TIMES, ("int",)),
+}
 SMALL: list[Any] = [0, 1, 2, 3, -2, True, 0.5, None]
 MIXED: list[Any] = [*VALUES["int"], *VALUES["float"], True, None, *VALUES["str"][:8], *OTHERS]
 COLUMNS: dict[str, list[Any]] = {**VALUES, "mixed": MIXED, "others": OTHERS, "small": SMALL}
@@ -42,6 +48,10 @@ def columns(word: ScalarFunction, arity: int) -> list[tuple[str, ...]]:
         return [*itertools.product(NUMBERS, NUMBERS), ("str", "small"), ("small", "str"), ("others", "small")]
     if word.name == "local_time":
         return [(kind, "zone", unit) for kind in COLUMNS for unit in ("unit", "none")]
+    if word.name in ("floor_time", "ceil_time"):
+        return [(kind, "step", "start") for kind in COLUMNS]
+    if word.name in ("to_ticks", "to_duration"):
+        return [(kind, unit) for kind in COLUMNS for unit in ("unit", "none")]
     if word.name == "truncate":
         return [(kind, *("step", "start")[: arity - 1]) for kind in COLUMNS]
     if arity <= 2:
@@ -100,17 +110,27 @@ def test_a_word_means_the_same_with_a_constant(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [word.name for word in SCALAR_FUNCTIONS.values() if word.columns is not None and word.name not in ("**", "contains")]
+    "name", [word.name for word in SCALAR_FUNCTIONS.values() if word.columns is not None and word.name not in (*OWN, "contains")]
 )
 def test_numpy_computes_where_it_is_certain(name: str) -> None:
     word = SCALAR_FUNCTIONS[name]
     assert word.columns is not None
-    for kind in ("int", "bool") if name in ("//", "&", "|", "^") else ("int", "float", "bool"):
+    for kind in KINDS_OF.get(name, ("int", "float", "bool")):
         column = Table.from_payloads([{"x": value} for value in VALUES[kind][2:6] or [True, True]]).columns["x"]
         arity = min(arities(word))
         found = word.columns(column, *[Scalar(VALUES[kind][0] or 1)] * (arity - 1))
         assert found is not None, kind
         assert found.dtype != object
+
+
+@pytest.mark.parametrize("name", ["floor_time", "ceil_time"])
+@pytest.mark.parametrize(("period", "phase"), [(1, 0), (5, 0), (5, 3), (2**62, 7)])
+def test_numpy_computes_grids_of_constants(name: str, period: int, phase: int) -> None:
+    word, values = SCALAR_FUNCTIONS[name], [-7, -1, 0, 4, 5, 2**40]
+    assert word.columns is not None
+    found = word.columns(Table.from_payloads(values).columns["value"], Scalar(period), Scalar(phase))
+    assert found is not None
+    assert found.tolist() == [word.python(value, period, phase) for value in values]
 
 
 @pytest.mark.parametrize(
