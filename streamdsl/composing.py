@@ -65,7 +65,7 @@ def plan_from_json(text: str, classes: Iterable[type] = ()) -> Node:
     >>> sd.plan_from_json('{"format": "streamdsl plan", "version": 99}')
     Traceback (most recent call last):
         ...
-    streamdsl.errors.QueryError: the text holds a plan of version 99, and this is streamdsl with version 1
+    streamdsl.errors.QueryError: the text holds a plan of version 99, and this is streamdsl with version 2
     Hint: write it again with this version, or read it with the one that wrote it
     """
     from streamdsl.plan.json import from_json

@@ -221,7 +221,7 @@ def held_values(array: Any) -> AnyColumn:
     """Return a chunked array as payload values, held if it can be and is worth it: all values are known to be Python's.
 
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
-    ('Held', 'ndarray')
+    ('DeferredColumn', 'ndarray')
     """
     if len(array) < MATERIALIZE_BELOW:
         return arrow_values(array)

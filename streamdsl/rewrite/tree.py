@@ -34,10 +34,10 @@ def below(node: Node) -> tuple[Node, ...]:
 def replaced(plan: Node, old: Node, new: Node) -> Node:
     """Return a plan with one node replaced, for all that read it.
 
-    >>> from streamdsl.plan.node import Source, shift
+    >>> from streamdsl.plan.node import Distinct, Source
     >>> trips = Source("trips")
-    >>> replaced(shift(trips, 5), trips, Source("rides"))
-    shift(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'), duration=5)
+    >>> replaced(Distinct(trips), trips, Source("rides"))
+    Distinct(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'))
     """
     done: dict[int, Node] = {id(old): new}
 
