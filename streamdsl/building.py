@@ -327,7 +327,9 @@ def operator(module: object) -> AnyUDO[Any, Any]:
 def stream_operator(module: object) -> UDSO[Any, Any, Any]:
     """Return the module that `scan` was given; raises `QueryError` for anything that is none."""
     if not _is_module(module, UDSO):
-        raise QueryError(f"scan takes a stream operator, not {module!r}", hint="derive from sd.UDSO; a UDO goes into .apply(...)")
+        raise QueryError(
+            f"scan takes a stream operator, not {module!r}", hint="derive from streamdsl.udm.UDSO; a UDO goes into .apply(...)"
+        )
     found: UDSO[Any, Any, Any] = instance(module, UDSO)
     return found
 

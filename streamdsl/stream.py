@@ -588,7 +588,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         A group's state is kept for ever, unless the module says that it is empty. Raises `QueryError` for what is none.
 
         >>> import streamdsl as sd
-        >>> class Total(sd.UDSO[float, float, float]):
+        >>> from streamdsl.udm import UDSO
+        >>> class Total(UDSO[float, float, float]):
         ...     def create_state(self) -> float:
         ...         return 0.0
         ...     def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
@@ -1111,14 +1112,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return GroupedStream(self, building.key(key, self._node.schema))
 
     def bind(self, **named: Any) -> Stream[T]:
-        """Give parameters (`sd.param`) their values, and named sources their inputs: data, or other queries.
+        """Give parameters (`sd.functions.param`) their values, and named sources their inputs: data, or other queries.
 
         A query in the place of a source is read as if the source were fed with its output: its LEs, REs and CTIs. Both then run
         as one plan. Raises `QueryError` for a name that is neither a source nor a parameter, and for a value of another type,
         and `SchemaError` or `UnitError` for a query that is not what the source declares.
 
         >>> import streamdsl as sd
-        >>> limit = sd.param("limit", int)
+        >>> limit = sd.functions.param("limit", int)
         >>> dear = sd.source("fares").where(lambda e: e > limit)
         >>> fares = sd.from_rows([(1, 2, 7), (3, 4, 12)])
         >>> dear.bind(limit=10, fares=fares.shift(100)).run().cht()

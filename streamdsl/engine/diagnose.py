@@ -64,9 +64,9 @@ class Diagnosis:
             first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
             if isinstance(self.egress, HoldingEgress):
                 until = self._time(self.egress.first_release())
-                return f"sd.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
+                return f"sd.emit.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
             if isinstance(self.egress, SmoothEgress):
-                return f"sd.Emit(every=...) holds back {what}, of which the first ends at {self._time(first)}"
+                return f"sd.emit.Emit(every=...) holds back {what}, of which the first ends at {self._time(first)}"
             if first == INFINITY:
                 return (
                     f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'
@@ -127,7 +127,8 @@ class Diagnosis:
                 f"{operator.label} has got the CTI {input}, but the left row at {first} may still have a nearer right row "
                 "(hint: tolerance=... says how far to look)"
             )
-        return f"{operator.label} reads RE or computes starts, so no CTI passes it before the last (hint: see sd.check(query))"
+        what = f"{operator.label} reads RE or computes starts, so no CTI passes it before the last"
+        return f"{what} (hint: see sd.checks.check(query))"
 
     def _window_reason(self, node: WindowAggregate | WindowApply, operator: Operator) -> str:
         group, windows = _slowest_group(operator), node.windows

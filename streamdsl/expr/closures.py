@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import CellType, CodeType, FunctionType
@@ -16,7 +17,7 @@ def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a copy of a function with its globals and closure variables as they are now.
 
     For a partial, this applies to its function. A callable that is no plain function, or that assigns such variables itself, is
-    returned as it is. Raises `QueryError` for a function that makes a parameter, `sd.param(...)`, which could not be bound.
+    returned as it is. Raises `QueryError` for a function that makes a parameter, `sd.functions.param(...)`, which could not be bound.
 
     >>> limit = 5
     >>> f = freeze_variables(lambda x: x > limit)
@@ -29,7 +30,7 @@ def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
     if type(function) is FunctionType and any(_makes_parameter(code, function.__globals__) for code in tree(function.__code__)):
         raise QueryError(
             "a parameter is made outside of the lambda that reads it",
-            hint='limit = sd.param("limit", int), and then where(lambda e: e.fare > limit)',
+            hint='limit = sd.functions.param("limit", int), and then where(lambda e: e.fare > limit)',
         )
     if type(function) is not FunctionType or writes_names(function.__code__):
         return function
@@ -42,7 +43,12 @@ def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
 def _makes_parameter(code: CodeType, names: Mapping[str, Any]) -> bool:
     if "param" not in code.co_names:
         return False
-    return any(names.get(name) is param or getattr(names.get(name), "param", None) is param for name in code.co_names)
+    return any(_has_parameters(names.get(name)) for name in code.co_names)
+
+
+def _has_parameters(value: object) -> bool:
+    """Say whether a value is `param`, or a module that has it; the package itself has it by an old name."""
+    return value is param or value is sys.modules.get("streamdsl") or getattr(value, "param", None) is param
 
 
 def with_environment(

@@ -69,7 +69,7 @@ def param(name: str, type: Any = object, default: Any = ...) -> Any:
     (2, 1)
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.param("limit", int)')
+        raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.functions.param("limit", int)')
     made = Parameter(name, type)
     given = None if default is ... else checked_value(made, default)
     return E(Parameter(name, type, given), hint=type)
@@ -92,7 +92,7 @@ def checked_value(parameter: Parameter, value: object) -> Constant:
     except TypeError:
         raise QueryError(
             f"the type of the parameter {parameter.name!r} is {parameter.accepts!r}, which says nothing of a single value",
-            hint='a class or a union of classes: sd.param("limit", int | None)',
+            hint='a class or a union of classes: sd.functions.param("limit", int | None)',
         ) from None
     if not fits:
         wanted = getattr(parameter.accepts, "__name__", parameter.accepts)

@@ -20,7 +20,7 @@ class NotBooleanError(TypeError):
         found = "None" if value is None else f"a {type(value).__name__}"
         super().__init__(f"a predicate returned {found}, which is neither true nor false")
         self.hint = (
-            "a function returns its answer; where a field may be None: sd.coalesce(e.flag, False), or sd.is_none(e.flag)"
+            "a function returns its answer; if a field may be None: sd.functions.coalesce(e.flag, False), or sd.is_none(e.flag)"
             if value is None
             else "bool(...) of it if it is meant; is a call (), or an await, missing?"
         )

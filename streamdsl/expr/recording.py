@@ -124,13 +124,13 @@ class SymbolicValue:
         )
 
     def __len__(self) -> int:
-        refuse("an expression has no length before it is evaluated", "write sd.length(...)")
+        refuse("an expression has no length before it is evaluated", "write sd.functions.length(...)")
 
     def __iter__(self) -> Iterator[Any]:
         refuse("an expression cannot be iterated over before it is evaluated")
 
     def __contains__(self, item: object) -> bool:
-        refuse("`in` asks an expression for its contents", "write sd.contains(whole, part)")
+        refuse("`in` asks an expression for its contents", "write sd.functions.contains(whole, part)")
 
     def __hash__(self) -> int:
         refuse("an expression is not hashable: it is no dictionary key or set member")
@@ -144,7 +144,7 @@ class SymbolicValue:
     def __str__(self) -> str:
         refuse(
             "an expression has no text before it is evaluated",
-            "write sd.cast(..., str), or an f-string in a function under @sd.udf",
+            "write sd.functions.cast(..., str), or an f-string in a function under @sd.udf",
         )
 
     def __repr__(self) -> str:
@@ -159,10 +159,10 @@ class SymbolicValue:
         refuse("an expression is no integer before it is evaluated")
 
     def __int__(self) -> int:
-        refuse("an expression is no integer before it is evaluated", "write sd.cast(..., int)")
+        refuse("an expression is no integer before it is evaluated", "write sd.functions.cast(..., int)")
 
     def __float__(self) -> float:
-        refuse("an expression is no number before it is evaluated", "write sd.cast(..., float)")
+        refuse("an expression is no number before it is evaluated", "write sd.functions.cast(..., float)")
 
     def __complex__(self) -> complex:
         refuse("an expression is no number before it is evaluated")

@@ -199,4 +199,4 @@ SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""
 CASTS: Final[Mapping[type, str]] = {int: "int", float: "float", str: "str", bool: "bool"}
-"""The types that `sd.cast` converts to."""
+"""The types that `sd.functions.cast` converts to."""

@@ -24,7 +24,7 @@ from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.temporal.payload import Record
 
-_PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")
+_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "streamdsl.expr.functions")
 _CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 
@@ -80,7 +80,7 @@ class ConstantClassStandIn(SymbolicValue):
 
 
 class PackageStandIn(SymbolicValue):
-    """The stand-in of the module `streamdsl`: its attributes are the stand-ins of the module's."""
+    """The stand-in of the module `streamdsl`, or of one with expression functions: its attributes are the stand-ins of the module's."""
 
     __slots__ = ("_module", "_stand_in")
 
@@ -110,7 +110,7 @@ def stand_in(value: Any) -> Any:
 
 
 def is_package(value: object) -> bool:
-    """Say whether a value is the module `streamdsl`."""
+    """Say whether a value is the module `streamdsl`, or one that has the functions of expressions."""
     return any(value is sys.modules.get(name) for name in _PACKAGES)
 
 

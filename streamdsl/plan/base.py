@@ -166,7 +166,7 @@ class Node(ABC):
         return dataclasses.replace(self, **changes) if changes else self
 
     def to_json(self) -> str:
-        """Return this plan as JSON text, which `sd.plan_from_json` reads; raises `QueryError` for what has none.
+        """Return this plan as JSON text, which `sd.composing.plan_from_json` reads; raises `QueryError` for what has none.
 
         >>> from streamdsl.plan.node import Source, shift
         >>> '"kind": "Shift"' in shift(Source("trips"), 5).to_json()

@@ -1,4 +1,4 @@
-"""Several outputs of one graph: what `sd.run_all` runs."""
+"""Several outputs of one graph: what `sd.composing.run_all` runs."""
 
 from __future__ import annotations
 

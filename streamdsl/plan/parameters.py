@@ -28,7 +28,7 @@ def parameters(plan: Node) -> dict[str, Parameter]:
             if found.setdefault(parameter.name, parameter) != parameter:
                 raise QueryError(
                     f"two different parameters of this query are called {parameter.name!r}",
-                    hint="give them different names, or use one sd.param(...) object for both",
+                    hint="give them different names, or use one sd.functions.param(...) object for both",
                 )
     return found
 

@@ -185,7 +185,9 @@ def _value(expr: Expr, column: Texts | None = None) -> str:
         case Constant(value):
             return _constant(value)
         case Binary("&" | "|", left, right) if not (is_boolean(left) and is_boolean(right)):
-            raise _unsaid(f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.cast(e.flag, bool) is one")
+            raise _unsaid(
+                f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.functions.cast(e.flag, bool) is one"
+            )
         case Binary(op, left, right) if op in _SIGNS:
             return f"{_inner(left, column)} {_SIGNS[op]} {_inner(right, column)}"
         case Unary("not", operand):

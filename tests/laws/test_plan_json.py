@@ -90,7 +90,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def back(plan: Node, *classes: type) -> Node:
-    return sd.plan_from_json(plan.to_json(), classes)
+    return sd.composing.plan_from_json(plan.to_json(), classes)
 
 
 def has_text(plan: Node) -> bool:
@@ -138,7 +138,7 @@ def test_every_type_of_a_plan_but_opaque_lambdas_is_tried() -> None:
     assert [name for name in TYPES if name not in tried and name != "Outputs"] == []
 
 
-LIMIT = sd.param("limit", int | None, default=5)
+LIMIT = sd.functions.param("limit", int | None, default=5)
 MORE: list[sd.Stream[Any]] = [
     S.where(lambda e: e.v > LIMIT),
     sd.source("trips", Trip, unit="ms", progress=sd.Progress.slack("5m"), on_violation="drop").shift("1h"),
@@ -219,7 +219,7 @@ def test_classes_are_those_that_the_reader_gives() -> None:
     ):
         back(plan)
     with pytest.raises(QueryError, match="names the class os:system"):
-        sd.plan_from_json(plan.to_json().replace(f"{__name__}:Trip", "os:system"), [Trip])
+        sd.composing.plan_from_json(plan.to_json().replace(f"{__name__}:Trip", "os:system"), [Trip])
 
 
 PLAN = json.loads(Calendar(Source("trips"), 0, 5).to_json())
@@ -268,7 +268,7 @@ def with_part(number: int, **change: Any) -> str:
 )
 def test_a_text_that_is_no_plan_is_refused(text: str, told: str) -> None:
     with pytest.raises(QueryError, match=told):
-        sd.plan_from_json(text)
+        sd.composing.plan_from_json(text)
 
 
 def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan() -> None:
@@ -283,7 +283,7 @@ def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan()
             [None, 5, "x", [], {}, {"$ref": 0}, {"$enum": ["Clip", "X"]}, {"$class": 3}, [1, {"type": "Count"}], 0.5]
         )
         try:
-            assert isinstance(sd.plan_from_json(json.dumps(found), [Trip, Stats]), Node)
+            assert isinstance(sd.composing.plan_from_json(json.dumps(found), [Trip, Stats]), Node)
         except QueryError:
             refused += 1
     assert refused > 300
@@ -292,4 +292,4 @@ def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan()
 def test_missing_fields_are_named() -> None:
     parts = [PLAN["parts"][0], {"type": "Calendar", "start": 0, "end": 5}]
     with pytest.raises(QueryError, match="part 1 of the plan cannot be read: a Calendar does not fit: there is no 'input'"):
-        sd.plan_from_json(changed(parts=parts))
+        sd.composing.plan_from_json(changed(parts=parts))

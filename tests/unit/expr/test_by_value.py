@@ -29,7 +29,7 @@ EXPRESSIONS: list[Callable[[Any], Any]] = [
     lambda e: e.t.find("b"),
     lambda e: e.t.split("/")[0].lower() == e.t.lower(),
     lambda e: sd.is_none(e.t),
-    lambda e: sd.coalesce(e.t, 5),
+    lambda e: sd.functions.coalesce(e.t, 5),
     lambda e: sd.when(e.t.startswith("a")).then(e.n).otherwise(e.t.split("/")[1]),
     lambda e: (e.t.upper() == "A") & (e.n > 1),
     lambda e: e.n + 1,
@@ -98,6 +98,6 @@ def _projected(expr: Expr, inputs: Inputs) -> Any:
 
 
 def test_results_that_can_be_changed_are_no_two_rows_own() -> None:
-    column = evaluate_deferred(trace(lambda e: sd.coalesce(e.t, "").split("/"), (None,)), _inputs(Random(1), 40)[0])
+    column = evaluate_deferred(trace(lambda e: sd.functions.coalesce(e.t, "").split("/"), (None,)), _inputs(Random(1), 40)[0])
     lists = column.tolist()
     assert len(set(map(id, lists))) == len(lists)

@@ -24,7 +24,7 @@ if "deep" in sys.argv:
     ensure_recursion_limit(2_000, "a query")
 text = sys.stdin.read()
 try:
-    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.plan_from_json(text)
+    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.composing.plan_from_json(text)
     print("rows", len(made.run().cht()) if sys.argv[1] == "sql" else 0)
 except sd.errors.StreamDslError as error:
     print("refused", len(str(error)), "Hint:" in str(error))
@@ -100,13 +100,13 @@ def test_a_plan_of_a_thousand_operators_is_written_and_read() -> None:
         plan = shift(plan, 1)
     text = plan.to_json()
     assert json.loads(text)["version"] == VERSION
-    assert sd.plan_from_json(text).to_json() == text
+    assert sd.composing.plan_from_json(text).to_json() == text
 
 
 @pytest.mark.parametrize("given", [None, 5, [], {}, object()])
 def test_what_is_no_text_holds_no_plan(given: object) -> None:
     with pytest.raises(QueryError, match=r"(?s)holds no plan.*Hint:"):
-        sd.plan_from_json(given)  # type: ignore[arg-type]
+        sd.composing.plan_from_json(given)  # type: ignore[arg-type]
 
 
 def test_an_error_in_a_long_line_shows_what_is_around_it() -> None:

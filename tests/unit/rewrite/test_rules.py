@@ -250,7 +250,7 @@ def test_windows_over_the_same_points_have_panes_across_queries_too() -> None:
     minutes, hours = (points.tumbling_window(size).aggregate(lo=sd.min(lambda e: e.v)) for size in (5, 60))
     rows = [sd.point(n, n, {"k": "ab"[n % 2], "v": -n if n % 7 else None}) for n in range(99)]
     expected = [query.run({"s0": rows}, engine="reference").cht() for query in (minutes, hours)]
-    found = sd.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
+    found = sd.composing.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
     assert [found["minutes"].cht(), found["hours"].cht()] == expected
     assert fired(Outputs((minutes.plan(), hours.plan()))) == ["share_panes"]
 
