@@ -80,7 +80,7 @@ class ConstantClassStandIn(SymbolicValue):
 
 
 class PackageStandIn(SymbolicValue):
-    """The stand-in of the module `streamdsl`, or of one with expression functions: its attributes are the stand-ins of the module's."""
+    """The stand-in of the module `streamdsl`, or of one with expression functions: its attributes are stand-ins too."""
 
     __slots__ = ("_module", "_stand_in")
 

@@ -105,5 +105,5 @@ def test_there_is_no_other_paper() -> None:
 )
 def test_functions_are_traced_by_whatever_way_they_are_reached(long: Callable[[str], bool]) -> None:
     kept = sd.from_rows([(1, 2, "tide"), (3, 4, "ebb")]).where(long)
-    assert "where length(e) > 3" in kept.explain()
+    assert "where_1 length(e) > 3 " in kept.explain()
     assert [row.payload for row in kept.run().cht()] == ["tide"]
