@@ -87,7 +87,7 @@ def test_a_stream_operator_has_a_name_in_the_repository() -> None:
 
 
 def test_what_is_no_stream_operator_and_what_fails_is_named() -> None:
-    with pytest.raises(QueryError, match=r"scan takes a stream operator.*\n.*sd\.udm\.UDSO"):
+    with pytest.raises(QueryError, match=r"scan takes a stream operator.*\n.*streamdsl\.udm\.UDSO"):
         sd.source("s").scan(max)  # type: ignore[arg-type]
     engines: tuple[Literal["local", "reference"], ...] = ("local", "reference")
     for engine in engines:
