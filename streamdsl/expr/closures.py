@@ -17,7 +17,7 @@ def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a copy of a function with its globals and closure variables as they are now.
 
     For a partial, this applies to its function. A callable that is no plain function, or that assigns such variables itself, is
-    returned as it is. Raises `QueryError` for a function that makes a parameter, `sd.functions.param(...)`, which could not be bound.
+    returned as it is. Raises `QueryError` for a function that makes a parameter (`sd.functions.param`), which could not be bound.
 
     >>> limit = 5
     >>> f = freeze_variables(lambda x: x > limit)
