@@ -1,4 +1,7 @@
-"""Write docs/operators/: a page for each family of operators, from the docstrings of the facade (`make docs`)."""
+"""Write docs/operators/, a page for each family of operators, from the docstrings of the facade (`make docs`).
+
+The table of operators in docs/semantics.md is written from the entries in `tests/operators/`.
+"""
 
 from __future__ import annotations
 
@@ -10,95 +13,62 @@ from typing import Final
 
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.temporal import INFINITY
+from tests.operators import entries, written
+from tests.operators.entry import Meaning
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "operators"
-FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
-    "rows": (
-        "Row by row",
-        [
-            (Stream, name)
-            for name in (
-                "where",
-                "select",
-                "select_many",
-                "alter_lifetime",
-                "alter_duration",
-                "shift",
-                "extend",
-                "clip_duration",
-                "clip_interval",
-                "quantize",
-                "chop",
-                "to_points",
-                "to_points_at_end",
-            )
-        ],
-    ),
-    "order": (
-        "Rows in order, and rows that meet",
-        [(Stream, name) for name in ("to_edges", "distinct", "stitch", "fill", "scan", "throttle", "match")],
-    ),
-    "combining": (
-        "Several streams",
-        [
-            (Stream, name)
-            for name in (
-                "union",
-                "join",
-                "left_join",
-                "full_join",
-                "semi_join",
-                "anti_join",
-                "asof_join",
-                "band_join",
-                "clip_by",
-                "multicast",
-                "bind",
-            )
-        ],
-    ),
-    "windows": (
-        "Windows and groups",
-        [
-            (Stream, "tumbling_window"),
-            (Stream, "hopping_window"),
-            (Stream, "trailing_window"),
-            (Stream, "snapshot_window"),
-            (Stream, "count_window"),
-            (Stream, "session_window"),
-            (Stream, "windows"),
-            (WindowedStream, "aggregate"),
-            (WindowedStream, "aggregate_as"),
-            (WindowedStream, "apply"),
-            (WindowedStream, "top_k"),
-            (WindowedStream, "describe"),
-            (WindowedStream, "output_cti"),
-            (Stream, "group_by"),
-            (GroupedStream, "apply"),
-            (GroupedWindowedStream, "aggregate"),
-        ],
-    ),
-    "running": (
-        "Running a query",
-        [
-            (Stream, name)
-            for name in (
-                "run",
-                "open",
-                "restore",
-                "stream",
-                "as_of",
-                "explain",
-                "plan",
-                "to_sql",
-                "to_pandas",
-                "to_arrow",
-                "to_polars",
-                "on_spark",
-            )
-        ],
-    ),
+SEMANTICS: Final = FOLDER.parent / "semantics.md"
+MARKS: Final = ("<!-- table: python -m tests.operator_pages -->\n", "<!-- end of table -->\n")
+HEAD: Final = "| operator | rows | CTI |\n|---|---|---|\n"
+GROUPS: Final = Meaning(
+    "`group_by(k).apply(q)`", "q for each key by itself", "the smallest of the groups', and of a group not seen yet"
+)
+TITLES: Final = {
+    "rows": "Row by row",
+    "order": "Rows in order, and rows that meet",
+    "combining": "Several streams",
+    "windows": "Windows and groups",
+    "running": "Running a query",
 }
+OTHERS: Final[dict[str, list[tuple[type, str]]]] = {
+    "combining": [(Stream, "multicast"), (Stream, "bind")],
+    "windows": [
+        *((WindowedStream, name) for name in ("aggregate", "aggregate_as", "apply", "top_k", "describe", "output_cti")),
+        (Stream, "group_by"),
+        (GroupedStream, "apply"),
+        (GroupedWindowedStream, "aggregate"),
+    ],
+    "running": [
+        (Stream, name)
+        for name in (
+            "run",
+            "open",
+            "restore",
+            "stream",
+            "as_of",
+            "explain",
+            "plan",
+            "to_sql",
+            "to_pandas",
+            "to_arrow",
+            "to_polars",
+            "on_spark",
+        )
+    ],
+}
+"""What is no operator of an entry, and no window, by page: it comes after those."""
+
+
+def windows() -> list[str]:
+    """Return the methods that make windows, as written."""
+    return sorted((name for name in dir(Stream) if re.fullmatch(r"(\w+_window|windows)", name)), key=written)
+
+
+def families() -> dict[str, list[tuple[type, str]]]:
+    """Return the methods of each page, in the order of the facade."""
+    found = {page: [name for name, entry in entries().items() if entry.page == page] for page in TITLES}
+    found["windows"] = windows()
+    return {page: [*((Stream, name) for name in names), *OTHERS.get(page, [])] for page, names in found.items()}
 
 
 def call(cls: type, name: str) -> str:
@@ -126,10 +96,19 @@ def page(title: str, methods: list[tuple[type, str]]) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page's text, by its file."""
-    return {FOLDER / f"{name}.md": page(*family) for name, family in FAMILIES.items()}
+    return {FOLDER / f"{name}.md": page(TITLES[name], methods) for name, methods in families().items()}
+
+
+def semantics(page: str) -> str:
+    """Return docs/semantics.md with the table of operators, which is what the entries say."""
+    rows = [each for family in TITLES for entry in entries().values() if entry.page == family for each in entry.meaning]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in [*rows, GROUPS])
+    before, _, rest = page.partition(MARKS[0])
+    return before + MARKS[0] + HEAD + table + MARKS[1] + rest.partition(MARKS[1])[2]
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for path, text in pages().items():
         path.write_text(text)
+    SEMANTICS.write_text(semantics(SEMANTICS.read_text()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import streamdsl as sd
 from streamdsl import astral
@@ -16,15 +16,15 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.types import FLOAT, INT, STR, Row
 from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from tests.operator_pages import TITLES
+from tests.operators import entries
+from tests.operators.entry import Query, Stream
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
 MARKS: Final = ("<!-- table: python -m tests.spark_matrix -->\n", "<!-- end of table -->\n")
 HEAD: Final = "| | batch | batch, in a `group_by` | stream |\n|---|---|---|---|\n"
 ROWS: Final = Flow.of(Row(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "tick", lambda: None)
 """Rows of a text, a float and an integer."""
-
-Stream: TypeAlias = "sd.Stream[Any]"
-Query: TypeAlias = Callable[[Stream], Stream]
 
 
 class Own(sd.UDA[Any, Any]):
@@ -79,50 +79,6 @@ class KeptRowsInTime(Adding, sd.TimeSensitiveIncrementalUDO[Any, Any, Any]):
     pass
 
 
-class Followed(UDSO[Any, Any, Any]):
-    def create_state(self) -> Any:
-        return None
-
-    def process(self, state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
-        return state, [payload]
-
-
-@sd.udf
-def opaque(value: Any) -> Any:
-    return value
-
-
-OPERATORS: Final[dict[str, Query]] = {
-    "`where`, `select`": lambda s: s.where(lambda e: e.v > 0).select(w=lambda e: e.v * 2),
-    "`where`, `select` with an `sd.udf` or other opaque Python": lambda s: s.select(w=lambda e: opaque(e.v)),
-    "`select_many`": lambda s: s.select_many(lambda e: [e.k]),
-    "`alter_lifetime`, `alter_duration`": lambda s: s.alter_lifetime(start=lambda e, life: life.le + 1, duration=5),
-    "`shift`, `extend`, `to_points`": lambda s: s.shift(1).extend(2).to_points(),
-    "`clip_interval`, `clip_duration`": lambda s: s.clip_interval(0, 9).clip_duration(5),
-    "`quantize`, `chop`, `to_points_at_end`": lambda s: s.quantize(5, 5).chop(5).to_points_at_end(),
-    "`to_edges`": lambda s: s.to_edges("k"),
-    "`distinct`": lambda s: s.distinct(),
-    "`fill`": lambda s: s.fill(5, {"k": "", "v": 0.0, "n": 0}, end=100),
-    "`stitch`": lambda s: s.stitch(),
-    "`scan`": lambda s: s.scan(Followed()),
-    "`throttle`": lambda s: s.throttle(5, key="k"),
-    "`match`": lambda s: s.match(lambda p: p.a.then(p.b).within(5)),
-    "`match` by key": lambda s: s.match(lambda p: p.a.then(p.b).within(5), by="k"),
-}
-COMBINING: Final[dict[str, Callable[[Stream, Stream], Stream]]] = {
-    "`union`": lambda s, t: s.union(t),
-    "`join` by key": lambda s, t: s.join(t, on="k"),
-    "`join` without key": lambda s, t: s.join(t, where=lambda a, b: a.v > b.v),
-    "`left_join` by key": lambda s, t: s.left_join(t, on="k"),
-    "`full_join` by key": lambda s, t: s.full_join(t, on="k"),
-    "`semi_join` by key": lambda s, t: s.semi_join(t, on="k"),
-    "`anti_join` by key": lambda s, t: s.anti_join(t, on="k"),
-    "`clip_by` by key": lambda s, t: s.clip_by(t, on="k"),
-    "`semi_join`, `anti_join`, `clip_by` without key": lambda s, t: s.semi_join(t).anti_join(t).clip_by(t),
-    "`band_join` by key": lambda s, t: s.band_join(t, on="k", before=3, after=3),
-    "`asof_join` by key": lambda s, t: s.asof_join(t, on="k"),
-    "`asof_join` without key": lambda s, t: s.asof_join(t),
-}
 WINDOWS: Final[dict[str, Query]] = {
     "tumbling, hopping, trailing": lambda s: s.hopping_window(6, 2).aggregate(n=sd.count()),
     "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
@@ -163,6 +119,12 @@ MODULES: Final[dict[str, AnyUDA[Any, Any] | AnyUDO[Any, Any]]] = {
 }
 
 
+def operators(inputs: int) -> dict[str, Query]:
+    """Return the rows of all operators with so many inputs."""
+    found = [entry.spark for page in TITLES for entry in entries().values() if entry.page == page and entry.inputs == inputs]
+    return {name: query for rows in found for name, query in rows.items()}
+
+
 def use(module: Any) -> Query:
     """Return the query that runs a module over tumbling windows."""
     if isinstance(module, AnyUDO):
@@ -183,13 +145,13 @@ def aggregates(kind: str) -> Query:
 def plans() -> list[Node]:
     """Return the plan of every row of the table."""
     rows = [query(sd.source("s")).plan() for section in queries().values() for query in section.values()]
-    return rows + [query(sd.source("s"), sd.source("t")).plan() for query in COMBINING.values()]
+    return rows + [query(sd.source("s"), sd.source("t")).plan() for query in operators(2).values()]
 
 
 def queries() -> dict[str, dict[str, Query]]:
     """Return all rows of the table, by section."""
     return {
-        "operators": OPERATORS,
+        "operators": operators(1),
         "windows, with built-in aggregates": WINDOWS,
         "built-in aggregates": {re.sub(r"^(\w+)", r"`\1`", name): aggregates(name) for name in AGGREGATES},
         "modules over tumbling, hopping and trailing windows": {name: use(module) for name, module in MODULES.items()},
@@ -209,7 +171,7 @@ def row(name: str, query: Query) -> str:
     return _line(name, *both)
 
 
-def combined(name: str, query: Callable[[Stream, Stream], Stream]) -> str:
+def combined(name: str, query: Query) -> str:
     """Return the row of a query over two streams."""
     return _line(
         name,
@@ -227,7 +189,7 @@ def _line(name: str, alone: Stream, grouped: Stream) -> str:
 def table() -> str:
     """Return the table."""
     sections = {title: [row(*each) for each in rows.items()] for title, rows in queries().items()}
-    sections["operators"] += [combined(*each) for each in COMBINING.items()]
+    sections["operators"] += [combined(*each) for each in operators(2).items()]
     return HEAD + "".join(f"| **{title}** | | | |\n{''.join(rows)}" for title, rows in sections.items())
 
 

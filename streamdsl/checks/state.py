@@ -14,7 +14,6 @@ from streamdsl.plan.properties import reads_re
 from streamdsl.rewrite.clip_right import may_clip_right
 from streamdsl.temporal import INFINITY
 from streamdsl.udm.stream_operator import UDSO
-from streamdsl.udm.throttle import Throttle
 from streamdsl.windows import Sequenced
 
 TOLERANCE = "give a tolerance"
@@ -143,9 +142,7 @@ def states_of_groups(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find stream operators whose state stays, whatever becomes of their group."""
     if isinstance(node, Scan) and type(node.module).is_empty is UDSO.is_empty and id(node) in plan.inside:
         what = f"keeps the state of {node.module.label} of every group for ever"
-        is_ours = isinstance(node.module, Throttle)
-        remedy = "group by a key that has few values" if is_ours else "define is_empty(state) on the class"
-        yield plan.finding(node, "note", what, f"where groups come and go, {remedy}")
+        yield plan.finding(node, "note", what, f"where groups come and go, {node.module.for_kept_states}")
 
 
 def _any(settings: Sequence[str], *others: str) -> str:

@@ -16,7 +16,6 @@ from streamdsl.plan.nodes.combining import LeftRows
 from streamdsl.plan.nodes.keyed import ByPayload
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.udm.stream_operator import Sieve
 
 Hints: TypeAlias = Mapping[str, Any]
 """Annotations of fields; of what is not there nothing is known."""
@@ -85,7 +84,7 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
             return _of_payload(projection, _Around([{name: hint for name, hint in results.items() if hint is not None}]))
         case Union():
             return {name: hint for name, hint in given[0].items() if all(other.get(name) == hint for other in given[1:])}
-        case Scan(module=Sieve()):
+        case Scan(module=module) if module.keeps_payloads:
             return given[0]
         case ByPayload() | LeftRows():
             return given[0]

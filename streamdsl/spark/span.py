@@ -29,7 +29,6 @@ from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.sql import NotNative, integer
 from streamdsl.spark.types import NONE, Pickled, Row, Type, as_nullable, unify
 from streamdsl.temporal import common_unit
-from streamdsl.udm.stream_operator import Sieve
 
 
 def where(low: Lowering, node: Where, scope: Scope) -> Flow:
@@ -132,7 +131,7 @@ def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
     """What a stream operator makes of the rows of a group, or of all in one task."""
     flow = low.lower(node.input, scope)
     fragment = Scan(Source("in", None, flow.unit), node.module)
-    out = flow.type if isinstance(node.module, Sieve) else Pickled()
+    out = flow.type if node.module.keeps_payloads else Pickled()
     return stages.groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", out)
 
 

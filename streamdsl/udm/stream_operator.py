@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -34,6 +34,11 @@ class UDSO(UDM, Generic[In, State, Out]):
     ([5.0], [2.0])
     """
 
+    keeps_payloads: ClassVar[bool] = False
+    """Each result is the row's own payload: the output's payloads look as the input's do."""
+    for_kept_states: ClassVar[str] = "define is_empty(state) on the class"
+    """What `sd.check` advises where groups come and go, and the states of all stay."""
+
     @abstractmethod
     def create_state(self) -> State:
         """Return the state before the first row."""
@@ -53,6 +58,8 @@ class UDSO(UDM, Generic[In, State, Out]):
 
 class Sieve(UDSO[Any, State, Any]):
     """A stream operator that lets some rows pass as they are, so that the output's payloads look as the input's do."""
+
+    keeps_payloads: ClassVar[bool] = True
 
     @abstractmethod
     def passes(self, state: State, payload: Any, le: int) -> tuple[State, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from streamdsl.errors import QueryError
 from streamdsl.udm.stream_operator import Sieve
@@ -17,6 +17,8 @@ class Throttle(Sieve[int | None]):
     >>> throttle.process(None, "a", 3), throttle.process(3, "b", 7), throttle.process(3, "c", 8)
     ((3, ['a']), (3, []), (8, ['c']))
     """
+
+    for_kept_states: ClassVar[str] = "group by a key that has few values"
 
     def __init__(self, period: int) -> None:
         if period <= 0:

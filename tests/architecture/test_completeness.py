@@ -18,9 +18,9 @@ from streamdsl.spark.windows import FRAMES
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.udm import builtin
 from tests import spark_matrix
-from tests.operator_pages import FAMILIES, FOLDER, pages
+from tests.operator_pages import FOLDER, SEMANTICS, families, pages, semantics
 from tests.transcripts.test_transcripts import query
-from tests.transcripts.transcript import files, load
+from tests.transcripts.transcript import transcripts
 
 FACADES = [Stream, WindowedStream, GroupedStream, GroupedWindowedStream]
 LEAVES = {Source, Group}
@@ -45,8 +45,8 @@ def test_the_tables_have_every_node_and_no_other(table: Mapping[type[Node], obje
 
 
 def test_spark_says_of_every_operator_in_the_transcripts_how_it_runs_or_why_not() -> None:
-    for path in files():
-        plan = query(load(path)).plan()
+    for transcript in transcripts().values():
+        plan = query(transcript).plan()
         notes = explain_spark(plan)
         assert len(notes) >= len(list(plan.walk()))
         assert all(note.split()[0].strip(":,") in ("native", "Python", "unsupported") for note in notes.values()), notes
@@ -58,7 +58,7 @@ def test_node_says_what_it_means(node: type[Node]) -> None:
 
 
 def test_every_node_has_a_transcript() -> None:
-    shown = set().union(*(nodes_of(query(load(path)).plan()) for path in files()))
+    shown = set().union(*(nodes_of(query(transcript).plan()) for transcript in transcripts().values()))
     assert [cls.__name__ for cls in NODES if cls not in shown] == []
 
 
@@ -67,10 +67,11 @@ def doc_of(cls: type, name: str) -> str:
 
 
 def test_every_operator_is_on_a_page_and_the_pages_are_those_of_the_docstrings() -> None:
-    shown = {name for _, methods in FAMILIES.values() for _, name in methods}
+    shown = {name for methods in families().values() for _, name in methods}
     methods = {name for facade in FACADES for name, _ in inspect.getmembers(facade, inspect.isfunction) if name[0] != "_"}
-    assert methods - shown == set(), "list it in tests/operator_pages.py"
+    assert methods - shown == set(), "an operator has an entry in tests/operators"
     assert {path: path.read_text() for path in FOLDER.iterdir()} == pages(), "run `make docs`"
+    assert semantics(SEMANTICS.read_text()) == SEMANTICS.read_text(), "run `make docs`"
 
 
 LIFETIMES = ("rows", "order", "combining")
@@ -79,7 +80,7 @@ DRAWN = re.compile(r"\n    .*(\[[-\w]+\)|\|)")
 
 
 def test_every_operator_that_makes_lifetimes_shows_them_on_a_timeline() -> None:
-    methods = [method for family in LIFETIMES for method in FAMILIES[family][1] if method[1] not in KEEPS_LIFETIMES]
+    methods = [method for family in LIFETIMES for method in families()[family] if method[1] not in KEEPS_LIFETIMES]
     windows = [(Stream, f"{kind}_window") for kind in ("hopping", "snapshot", "count", "session", "trailing")]
     assert [name for cls, name in [*methods, *windows] if not DRAWN.search(doc_of(cls, name))] == []
 

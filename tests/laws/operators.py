@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 import streamdsl as sd
 from streamdsl import astral
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Since, Spread, Through
+from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
+from tests.operators import entries
+from tests.operators.entry import Operator
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Windowed: TypeAlias = Any
@@ -31,170 +33,13 @@ class Variant:
         return self.build(*(sd.source(f"s{i}") for i in range(self.inputs)))
 
 
-def rises(e: Any, m: Any) -> bool:
-    return bool(e.v > (m.b[-1] if m.b else m.a).v)
-
-
-def falls(e: Any, m: Any) -> bool:
-    return bool(e.v < m.b[0].v)
-
-
-SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
-    "where": [
-        lambda s: s.where(lambda e: e.v > 0),
-        lambda s: s.where(lambda e: e.v > 0 and e.k != "b"),
-        lambda s: s.where(lambda e, life: life.re - 3 > life.le),
-    ],
-    "select": [
-        lambda s: s.select(lambda e: e.v // 2),
-        lambda s: s.select(k=lambda e: e.k, w=lambda e: e.v * 0.5),
-        lambda s: s.select(lambda e: f"{e.k}{e.v}"),
-        lambda s: s.select(lambda e, life: life.le + e.v),
-        lambda s: s.select(lambda e, life: life.re > 5),
-    ],
-    "select_many": [
-        lambda s: s.select_many(lambda e: [e.k] * e.v),
-        lambda s: s.select_many(lambda e: range(e.v)),
-    ],
-    "alter_lifetime": [
-        lambda s: s.alter_lifetime(start=lambda e, life: life.le + e.v, duration=lambda e: e.v + 1),
-        lambda s: s.alter_lifetime(start=lambda e, life: life.le - 2, duration=4),
-        lambda s: s.alter_lifetime(duration=lambda e: e.v),
-    ],
-    "alter_duration": [
-        lambda s: s.alter_duration(5),
-        lambda s: s.alter_duration(lambda e: e.v),
-        lambda s: s.alter_duration(lambda e, life: sd.when(life.re > 10).then(2).otherwise(life.re - life.le)),
-    ],
-    "shift": [lambda s: s.shift(4), lambda s: s.shift(-7)],
-    "to_points": [lambda s: s.to_points()],
-    "to_edges": [lambda s: s.to_edges(), lambda s: s.to_edges(key="k"), lambda s: s.to_edges(key=lambda e: e.v % 2)],
-    "distinct": [lambda s: s.distinct(lambda e: e.k), lambda s: s.distinct(), lambda s: s.distinct(lambda e: (e.k, e.v % 2))],
-    "chop": [lambda s: s.chop(5), lambda s: s.chop(7, offset=3), lambda s: s.chop(1, offset=-2)],
-    "stitch": [
-        lambda s: s.stitch(),
-        lambda s: s.select(lambda e: e.k).stitch(),
-        lambda s: s.select(lambda e: 1).alter_duration(3).stitch(),
-        lambda s: s.select(lambda e: 1).union(s.select(lambda e: 1).shift(4)).stitch(),
-    ],
-    "match": [
-        lambda s: s.match(lambda p: p.a.then(p.b).within(4)),
-        lambda s: s.match(lambda p: p.a.where(lambda e: e.v > 0).then(p.b.where(lambda e: e.v <= 0)).within(6), by="k"),
-        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(9), overlapping=True),
-        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(30)),
-        lambda s: s.match(lambda p: p.a.optional().where(lambda e: e.k == "a").then(p.b.where(lambda e: e.v != 0)).within(7)),
-        lambda s: s.match(
-            lambda p: (
-                p.a.then(p.b.many().optional().where(lambda e, m: e.v > m.a.v))
-                .then(p.c.where(lambda e, m: e.v < m.a.v))
-                .within(12)
-            ),
-            by=lambda e: e.k == "a",
-            overlapping=True,
-            select=lambda m: (m.a.v, len(m.b), m.c.k),
-        ),
-        lambda s: s.match(
-            lambda p: p.a.then(p.b).unless(p.x.where(lambda e: e.v > 1).where(lambda e, m: e.k != m.a.k)).within(8),
-            select=lambda m: 1,
-        ),
-        lambda s: s.match(lambda p: p.a.where(lambda e: e.v == 2).within(3), overlapping=True, select=lambda m: m.a.v),
-    ],
-    "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
-    "extend": [lambda s: s.extend(4), lambda s: s.extend(-3)],
-    "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
-    "to_points_at_end": [lambda s: s.to_points_at_end()],
-    "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
-    "scan": [
-        lambda s: s.scan(Since()),
-        lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
-        lambda s: s.quantize(3, 3).select(k=lambda e: 0, v=lambda e: e.v % 2).scan(Since),
-        lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
-    ],
-    "throttle": [
-        lambda s: s.throttle(3),
-        lambda s: s.throttle(5, key="k"),
-        lambda s: s.throttle(4, key=lambda e: (e.k, e.v % 2)),
-        lambda s: s.select(lambda e: e.v).quantize(3, 3).throttle(1),
-        lambda s: s.group_by("k").apply(lambda g: g.throttle(6, key="v")),
-        lambda s: s.throttle(2, key="k").snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
-    ],
-    "fill": [
-        lambda s: s.fill(4, {"k": "-", "v": 0}, start=-5, end=25),
-        lambda s: s.fill(3, {"k": "-", "v": 0}, end=20, offset=1),
-        lambda s: s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).fill(5, {"k": "-", "n": 0}, start=0, end=30),
-        lambda s: s.group_by("k").apply(lambda g: g.fill(6, {"k": "-", "v": 0}, end=15)),
-        lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(4).aggregate(n=sd.count()).fill(4, {"n": 0}, end=24)),
-    ],
-    "trailing_window": [
-        lambda s: s.trailing_window(6).aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
-        lambda s: s.trailing_window(7, 3, 1).aggregate(v=sd.max(lambda e: e.v)),
-        lambda s: s.group_by("k").trailing_window(3, 5).apply(Above(), lambda e: e.v),
-        lambda s: s.trailing_window(8, 4, clip=sd.Clip.FULL).aggregate(Ends(), lambda e: e.v),
-    ],
-}
-BOUNDED = {"chop", "fill", "trailing_window"}
-"""Operators that need rows that end."""
-
-PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
-    "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],
-    "join": [
-        lambda s, t: s.join(t, on="k"),
-        lambda s, t: s.join(t, on=["k", "v"], select=lambda a, b: a.v + b.v),
-        lambda s, t: s.join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
-        lambda s, t: s.join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v * 10 + b.v),
-        lambda s, t: s.join(t, where=lambda a, b: a.v == 0 or b.v > a.v),
-        lambda s, t: s.join(t),
-        lambda s, t: s.join(s, on="k", select=lambda a, b: a.v - b.v),
-    ],
-    "anti_join": [
-        lambda s, t: s.anti_join(t, on="k"),
-        lambda s, t: s.anti_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
-        lambda s, t: s.anti_join(t, where=lambda a, b: a.v < b.v),
-        lambda s, t: s.anti_join(t),
-    ],
-    "left_join": [
-        lambda s, t: s.left_join(t, on="k"),
-        lambda s, t: s.left_join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v if b is None else b.v),
-    ],
-    "full_join": [
-        lambda s, t: s.full_join(t, on="k"),
-        lambda s, t: s.full_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
-        lambda s, t: s.full_join(t, where=lambda a, b: a.v < b.v and a.k != "c"),
-        lambda s, t: s.full_join(s.shift(2), on="k", select=lambda a, b: (sd.is_none(a), sd.is_none(b))),
-    ],
-    "band_join": [
-        lambda s, t: s.band_join(t, on="k", before=3, after=2),
-        lambda s, t: s.band_join(t, before=0, after=0, where=lambda a, b: a.v < b.v),
-        lambda s, t: s.band_join(t, before=-2, after=6),
-        lambda s, t: s.band_join(t, before=9, after=-4),
-        lambda s, t: s.band_join(t, before=3, after=4, time="left"),
-        lambda s, t: s.band_join(t, on="k", before=3, after=4, time="min"),
-        lambda s, t: s.band_join(t, before=5, after=2, time="both"),
-        lambda s, t: s.band_join(t, on="k", before=2, after=3, time="both", select=lambda a, b: {"k": a.k, "v": a.v - b.v}),
-        lambda s, t: s.band_join(s, on="k", before=3, after=4, time="right", select=lambda a, b: a.v - b.v),
-    ],
-    "asof_join": [
-        lambda s, t: s.asof_join(t, on="k"),
-        lambda s, t: s.asof_join(t, on="k", tolerance=4, how="left"),
-        lambda s, t: s.asof_join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v * 10 + b.v),
-        lambda s, t: s.asof_join(t, on="k", direction="forward", how="left"),
-        lambda s, t: s.asof_join(t, direction="forward", tolerance=3, where=lambda a, b: a.v <= b.v),
-        lambda s, t: s.asof_join(t, on="k", direction="nearest"),
-        lambda s, t: s.asof_join(s, on="v", direction="nearest", tolerance=5, how="left", where=lambda a, b: a.k != b.k),
-    ],
-    "semi_join": [
-        lambda s, t: s.semi_join(t, on="k"),
-        lambda s, t: s.semi_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
-        lambda s, t: s.semi_join(t, where=lambda a, b: a.v < b.v),
-        lambda s, t: s.semi_join(t),
-    ],
-    "clip_by": [
-        lambda s, t: s.clip_by(t, on="k"),
-        lambda s, t: s.clip_by(t, where=lambda a, b: a.v < b.v),
-        lambda s, t: s.clip_by(t),
-        lambda s, t: s.clip_by(s, on="k"),
-    ],
-}
+FIRST = [
+    *("where", "select", "select_many", "alter_lifetime", "alter_duration", "shift", "to_points", "to_edges", "distinct", "chop"),
+    *("stitch", "match", "clip_interval", "extend", "clip_duration", "to_points_at_end", "quantize", "scan", "throttle", "fill"),
+    *("trailing_window", "union", "join", "anti_join", "left_join", "full_join", "band_join", "asof_join", "semi_join"),
+    "clip_by",
+]
+"""The operators in the order in which laws that draw one of all variants know them; others come after."""
 
 KINDS: dict[str, list[Kind]] = {
     "tumbling": [lambda s, **p: s.tumbling_window(5, **p), lambda s, **p: s.tumbling_window(7, offset=3, **p)],
@@ -337,12 +182,7 @@ def _windows(kind: str, settings: Iterator[tuple[dict[str, Any], Result]]) -> li
 
 def operators() -> dict[str, list[Variant]]:
     """Return the variants of every operator, by its name."""
-    found = {
-        name: [Variant(f"{name} {i}", build, unending=name not in BOUNDED) for i, build in enumerate(builds)]
-        for name, builds in SPANS.items()
-    }
-    for name, pairs in PAIRS.items():
-        found[name] = [Variant(f"{name} {i}", build, 2) for i, build in enumerate(pairs)]
+    found = {name: _variants(entries()[name]) for name in FIRST}
     found["windows"] = [
         Variant(f"windows {i}", lambda s, make=make, result=result: result(make(s)))
         for i, (make, result) in enumerate(zip(SEQUENCES, itertools.cycle(BUILTINS)))
@@ -353,4 +193,8 @@ def operators() -> dict[str, list[Variant]]:
         if kind != "count by end":
             found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(Latest() if "count" in kind else Through()))
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
-    return found
+    return found | {name: _variants(entry) for name, entry in entries().items() if name not in FIRST}
+
+
+def _variants(entry: Operator) -> list[Variant]:
+    return [Variant(f"{entry.name} {i}", build, entry.inputs, not entry.ends) for i, build in enumerate(entry.variants)]

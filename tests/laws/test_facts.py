@@ -29,6 +29,7 @@ from streamdsl.windows import Ends, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.compositions import STEPS
 from tests.laws.profiles import examples
+from tests.operators import entries
 
 LIGHT = settings(examples(20), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 """Few examples of each of many operators, the smallest that fails is looked for."""
@@ -41,8 +42,6 @@ MORE: dict[str, Any] = {
     "extend (endless)": lambda s: s.extend(INFINITY),
     "clip_interval (open)": lambda s: s.clip_interval(3, INFINITY),
     "stitch": lambda s: s.stitch(),
-    "throttle": lambda s: s.throttle(3),
-    "throttle (k)": lambda s: s.throttle(5, key="k"),
     "quantize": lambda s: s.quantize(4, 4),
     "select (life)": lambda s: s.select(lambda e, life: {"k": e.k, "v": life.le}),
     "select (key)": lambda s: s.select(k=lambda e: e.k),
@@ -56,9 +55,15 @@ MORE: dict[str, Any] = {
 
 
 def cases() -> dict[str, tuple[Node, Node]]:
-    """Return each operator of the steps once, by step and label, as it stands in its plan."""
+    """Return each operator of the queries once, by query and label, as it stands in its plan.
+
+    The queries are the steps and, of operators that have none, the first variants.
+    """
     s, t = sd.source("s"), sd.source("t")
     queries = {step.name: step.apply(*(s, t)[: step.inputs]) for step in STEPS} | {name: made(s) for name, made in MORE.items()}
+    stepless = [entry for name, entry in entries().items() if name not in {step.name.split()[0] for step in STEPS}]
+    for entry in stepless:
+        queries |= {f"{entry.name} {i}": build(*(s, t)[: entry.inputs]) for i, build in enumerate(entry.variants[:3])}
     found: dict[str, tuple[Node, Node]] = {}
     known: list[Node] = []
 

@@ -17,6 +17,7 @@ from streamdsl.temporal import CHT, CHTRow, Event, Record
 from streamdsl.testing import assert_cht_equal
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
+from tests.operators import entries
 
 TWICE: list[Event[Any]] = [
     sd.edge_start("t1", 0, {"k": "a", "v": 1}),
@@ -40,13 +41,17 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "starts alike": lambda s, t: s.alter_lifetime(start=lambda e: 0, duration=lambda e: 50),
     "a list": lambda s, t: s.extend(10).select_many(lambda e: [e.v, e.v + 1]),
 }
+VARIANTS: dict[str, Callable[[Any, Any], Any]] = {
+    f"{name}, a variant": lambda s, t, entry=entry: entry.variants[0](*(s, t)[: entry.inputs])
+    for name, entry in entries().items()
+}
 
 
 @pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", QUERIES | VARIANTS)
 @pytest.mark.parametrize("together", [False, True])
 def test_an_id_that_is_used_again_is_another_row(name: str, emit: Any, together: bool) -> None:
-    query = QUERIES[name](sd.source("s"), sd.source("t"))
+    query = (QUERIES | VARIANTS)[name](sd.source("s"), sd.source("t"))
     session, sent = query.open(emit=emit), list[Event[Any]]()
     for source in session.sources:
         for events in [TWICE] if together else [[event] for event in TWICE]:

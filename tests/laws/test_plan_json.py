@@ -31,7 +31,7 @@ from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.transcripts.test_transcripts import query as query_of
-from tests.transcripts.transcript import files, load
+from tests.transcripts.transcript import transcripts
 
 S: sd.Stream[Any] = sd.source("s")
 
@@ -129,7 +129,7 @@ def test_a_plan_is_read_as_it_was_written(seed: int) -> None:
 def test_every_type_of_a_plan_but_opaque_lambdas_is_tried() -> None:
     tried: set[str] = set()
     plans = [composition(Random(seed))[1].plan() for seed in range(300)]
-    plans += [query_of(load(path)).plan() for path in files()]
+    plans += [query_of(each).plan() for each in transcripts().values()]
     plans += [each.plan() for each in MORE]
     for plan in filter(is_written, plans):
         assert back(plan, Trip, Stats) == plan

@@ -25,6 +25,7 @@ from streamdsl.testing.orders import arrival_order
 from streamdsl.udm import UDSO
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
+from tests.operators import entries
 from udm_examples.vwap import Trade, Vwap
 
 pytest.importorskip("pyspark")
@@ -111,7 +112,6 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "distinct": lambda s, t: s.distinct(),
     "stitched": lambda s, t: s.select(lambda e: e.k).stitch(),
     "edges by key": lambda s, t: s.to_edges("k"),
-    "throttled by key": lambda s, t: s.throttle(3, "k"),
     "groups, then all": lambda s, t: (
         by_key(s).tumbling_window(4).aggregate(n=sd.count()).hopping_window(8, 4).aggregate(most=sd.max(lambda e: e.n))
     ),
@@ -148,6 +148,23 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     ),
 }
 
+
+def of_entries() -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
+    """Yield of each operator the first variant that runs in shards by a key, or else by ids."""
+    for entry in entries().values():
+        said = {}
+        for build in entry.variants:
+            sources = [sd.source(name, unit="tick") for name in "st"[: entry.inputs]]
+            said[build] = build(*sources).on_spark(None).explain_stream()
+        for way in ("shards by e", "shards by"):
+            build = next((build for build, each in said.items() if each.startswith(way)), None)
+            if build is not None:
+                yield entry.name, lambda s, t, build=build, n=entry.inputs: build(*(s, t)[:n])
+                break
+
+
+QUERIES |= {f"{name}, a variant": query for name, query in of_entries() if name != "asof_join"}
+"""Pairs of an as-of join come out of a shard as mappings; above it selects fields."""
 
 UNENDING = ("snapshot", "join", "anti join", "with itself", "a filter that reads ends")
 """Queries that may be given rows without end."""

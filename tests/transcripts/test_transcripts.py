@@ -13,7 +13,7 @@ from streamdsl.denote import denote
 from streamdsl.temporal import CHT, MISSING, Cti, Event, Retract
 from streamdsl.testing import assert_cht_equal
 from tests.laws import modules
-from tests.transcripts.transcript import Transcript, files, load
+from tests.transcripts.transcript import Transcript, load, texts, transcripts
 
 
 def query(transcript: Transcript) -> sd.Stream[Any]:
@@ -49,9 +49,9 @@ def shown(event: Event[Any]) -> tuple[Any, ...]:
     return ("insert", event.le, event.re, event.payload)
 
 
-@pytest.mark.parametrize("path", list(files()), ids=lambda path: path.stem)
-def test_transcript(path: Path) -> None:
-    check(load(path))
+@pytest.mark.parametrize("name", texts())
+def test_transcript(name: str) -> None:
+    check(transcripts()[name])
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,9 @@ def test_a_transcript_that_cannot_be_read_is_refused(tmp_path: Path, text: str) 
 
 
 def test_sessions_end_where_the_transcript_closes_them() -> None:
-    closed = [path.stem for path in files() if load(path).steps[-1].source == "close" or "cti - inf" in path.read_text()]
-    assert closed == [path.stem for path in files()]
+    found = transcripts()
+    closed = [name for name, text in texts().items() if found[name].steps[-1].source == "close" or "cti - inf" in text]
+    assert closed == list(found)
 
 
 def test_missing_payloads_are_allowed_in_retractions_only() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from streamdsl.temporal import Event
 from streamdsl.testing import events
+from tests.operators import entries
 
 _INPUT = re.compile(r"(\w*)>\s*(.*)")
 _HEAD = ("title", "query", "emit", "in", "out")
@@ -37,20 +37,31 @@ class Transcript:
 
 
 def load(path: Path) -> Transcript:
-    head, *blocks = path.read_text().strip().split("\n\n")
+    return read(path.name, path.read_text())
+
+
+def read(name: str, text: str) -> Transcript:
+    head, *blocks = text.strip().split("\n\n")
     settings = {"emit": "speculative"} | dict(re.split(r":\s*", line, maxsplit=1) for line in head.splitlines())
     if unknown := sorted(settings.keys() ^ set(_HEAD)):
-        raise ValueError(f"{path.name}: the head holds {', '.join(_HEAD)}; look at {', '.join(unknown)}")
-    return Transcript(settings, [_step(path, block.splitlines()) for block in blocks])
+        raise ValueError(f"{name}: the head holds {', '.join(_HEAD)}; look at {', '.join(unknown)}")
+    return Transcript(settings, [_step(name, block.splitlines()) for block in blocks])
 
 
-def _step(path: Path, lines: list[str]) -> Step:
+def _step(name: str, lines: list[str]) -> Step:
     inputs = [match for line in lines if (match := _INPUT.fullmatch(line))]
     out = [line for line in lines if not _INPUT.fullmatch(line)]
     if not inputs or lines[: len(inputs)] != [match.group(0) for match in inputs] or len({m.group(1) for m in inputs}) > 1:
-        raise ValueError(f"{path.name}: a step is input for one source, then output, not {lines}")
+        raise ValueError(f"{name}: a step is input for one source, then output, not {lines}")
     return Step(inputs[0].group(1) or "s", [match.group(2) for match in inputs], out)
 
 
-def files() -> Iterator[Path]:
-    yield from sorted(Path(__file__).parent.glob("*.txt"))
+def texts() -> dict[str, str]:
+    """Return the text of every transcript by its name: those of files here, and those in the entries of operators."""
+    files = {path.stem: path.read_text() for path in sorted(Path(__file__).parent.glob("*.txt"))}
+    return files | {name: text for entry in entries().values() for name, text in entry.transcripts.items()}
+
+
+def transcripts() -> dict[str, Transcript]:
+    """Return every transcript by its name."""
+    return {name: read(name, text) for name, text in texts().items()}

@@ -108,8 +108,6 @@ def lifetimes() -> None:
     assert_type(trips.shift("-5m").to_points().clip_interval(0, "2013-02-08"), sd.Stream[Trip])
     assert_type(trips.extend("-5m").clip_duration(60).to_points_at_end().quantize("1h", "5m", offset=3), sd.Stream[Trip])
     assert_type(trips.to_edges(), sd.Stream[Trip])
-    assert_type(trips.throttle("5s"), sd.Stream[Trip])
-    assert_type(trips.throttle("5s", key=lambda e: (e.zone, e.vendor)), sd.Stream[Trip])
     assert_type(trips.distinct(), sd.Stream[Trip])
     assert_type(trips.distinct(lambda e: (e.zone, e.vendor)), sd.Stream[tuple[int, str]])
     assert_type(numbers.distinct(lambda e: round(e)), sd.Stream[int])

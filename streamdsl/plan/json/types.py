@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
-from inspect import isabstract
+from importlib import import_module
+from inspect import isabstract, signature
+from pkgutil import iter_modules
 from typing import Any, Final
 
-from streamdsl import windows
+from streamdsl import udm, windows
 from streamdsl.expr import nodes as expressions
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Expr, Opaque
@@ -18,11 +20,9 @@ from streamdsl.plan.node import Matching
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import Progress
-from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.udm.bases import UDM
-from streamdsl.udm.throttle import Throttle
-from streamdsl.udm.top_k import TopK
+from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
+from streamdsl.udm.builtin import Builtin
 from streamdsl.windows import Clip, Output, Windows
 from streamdsl.windows.sequences.named import LastN, Linear, Sliding
 
@@ -45,8 +45,12 @@ TYPES: Final[dict[str, type]] = {
 }
 """The types of a plan's values, by their names."""
 ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}
+_BASES: Final = (AnyUDA, AnyUDO, Builtin)
 MODULES: Final[dict[str, type[UDM]]] = {
-    each.__name__: each for each in (*_of(builtin, builtin.Builtin), builtin.TimeWeightedAvg, Throttle, TopK)
+    each.__name__: each
+    for found in iter_modules(udm.__path__)
+    for each in _of(import_module(f"{udm.__name__}.{found.name}"), UDM)
+    if each.__module__.startswith(udm.__name__) and each not in _BASES and "function" not in signature(each).parameters
 }
-"""The modules of the package, which are written with their settings."""
+"""The modules of the package, all but functions of a query: they are written with their settings."""
 PLAIN_TYPES: Final[dict[str, Any]] = {getattr(each, "__name__", ""): each for each in (*IMMUTABLE, object)}

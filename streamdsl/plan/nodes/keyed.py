@@ -13,7 +13,7 @@ from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
-from streamdsl.udm.stream_operator import UDSO, Sieve
+from streamdsl.udm.stream_operator import UDSO
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Scan(Keyed):
 
     @property
     def keeps_schema(self) -> bool:
-        return isinstance(self.module, Sieve)
+        return self.module.keeps_payloads
 
     @property
     def schema(self) -> Schema | None:

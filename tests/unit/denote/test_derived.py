@@ -14,9 +14,7 @@ from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.derived import BandTime, band_join, fill, full_join, left_join
 from streamdsl.plan.node import Matching
-from streamdsl.stream import Stream
-from streamdsl.temporal import CHT, INFINITY, CHTRow
-from streamdsl.temporal.payload import payload_order
+from streamdsl.temporal import CHT, INFINITY
 from streamdsl.windows import Hopping
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
 
@@ -88,19 +86,6 @@ def test_fill_has_a_value_wherever_there_is_no_row(rows: CHT[Any], start: int | 
         assert bag(alive(found, t)) == bag([*alive(rows, t), *(["-"] * is_empty)])
     filled = [row for row in found if row.payload == "-"]
     assert all((row.le - 1) // every == (row.re - 2) // every for row in filled), "cut at the cells"
-
-
-@given(rows=histories, period=st.integers(1, 9), by_key=st.booleans())
-def test_a_throttle_passes_what_is_far_enough_from_what_has_passed(rows: CHT[Any], period: int, by_key: bool) -> None:
-    query: Stream[Any] = Stream(LEFT).throttle(period, key="k" if by_key else None)
-    found, last, expected = meaning(query.plan(), rows), dict[Any, int](), list[CHTRow[Any]]()
-    for row in sorted(rows, key=lambda row: (row.le, payload_order(row.payload), row.re)):
-        key = row.payload.k if by_key else None
-        if row.le >= last.get(key, -INFINITY) + period:
-            last[key] = row.le
-            expected.append(row)
-    assert found == CHT(expected)
-    assert query.plan().schema == LEFT.schema
 
 
 def test_a_fill_that_cannot_be_is_refused() -> None:

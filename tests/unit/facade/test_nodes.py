@@ -4,114 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field, Key, Life, Make, Whole
+from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan import node as algebra
-from streamdsl.plan.asof import Nearness
-from streamdsl.plan.derived import full_join, left_join
-from streamdsl.plan.node import Group, GroupApply, Matching, Source, WindowAggregate, WindowApply
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.node import Group, GroupApply, Source, WindowAggregate, WindowApply
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Median
-from streamdsl.udm.throttle import Throttle
 from streamdsl.windows import Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow
+from tests.operators import entries
 from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
 
-DEAR = Binary(">", FARE, Constant(3))
 NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips, Source("trips", TRIP, "s")),
-    (trips.where(lambda e: e.fare > 3), algebra.Where(TRIPS, Binary(">", FARE, Constant(3)))),
-    (trips.where(sd.col("fare") > 3), algebra.Where(TRIPS, Binary(">", FARE, Constant(3)))),
-    (trips.where(lambda e, life: life.le > 3), algebra.Where(TRIPS, Binary(">", Life("le"), Constant(3)))),
-    (trips.select(lambda e: e.fare), algebra.Select(TRIPS, FARE)),
-    (
-        trips.select(lambda e: Stats(e.zone, e.zone)),
-        algebra.Select(TRIPS, Make(STATS, (Field("zone"),) * 2)),
-    ),
-    (trips.select(f=lambda e: e.fare), algebra.Select(TRIPS, Make(Schema.record(["f"]), (FARE,)))),
-    (trips.select_many(lambda e: (e.fare, e.fare)), algebra.SelectMany(TRIPS, Make(Schema.tuple(2), (FARE, FARE)))),
-    (trips.alter_lifetime(5, lambda e: e.zone), algebra.alter_lifetime(TRIPS, Constant(5), Field("zone"))),
-    (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.alter_lifetime(TRIPS, Constant(7), Constant(60))),
-    (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.alter_lifetime(TRIPS, Life("re"), Constant(1))),
-    (trips.alter_duration(timedelta(minutes=2)), algebra.alter_lifetime(TRIPS, None, Constant(120))),
-    (trips.alter_duration("1h"), algebra.alter_lifetime(TRIPS, None, Constant(3600))),
-    (trips.alter_duration(lambda e: e.zone), algebra.alter_lifetime(TRIPS, None, Field("zone"))),
-    (trips.shift("-5s"), algebra.shift(TRIPS, -5)),
-    (trips.to_points(), algebra.alter_lifetime(TRIPS, None, Constant(1))),
-    (trips.to_edges(), algebra.ToEdges(TRIPS, None)),
-    (trips.to_edges("zone"), algebra.ToEdges(TRIPS, Field("zone"))),
-    (trips.to_edges(lambda e: e.zone), algebra.ToEdges(TRIPS, Field("zone"))),
-    (trips.throttle("1m"), algebra.Scan(TRIPS, Throttle(60))),
-    (
-        trips.throttle("1m", key="zone"),
-        algebra.GroupApply(TRIPS, Field("zone"), algebra.Scan(algebra.Group(TRIP, "s", 0), Throttle(60)), Whole()),
-    ),
-    (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.clip_interval(TRIPS, 1, 9)),
-    (trips.distinct(), algebra.Distinct(TRIPS)),
-    (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),
-    (trips.chop("1m", offset=5), algebra.Chop(TRIPS, Hopping(60, 60, 5))),
-    (trips.stitch(), algebra.Stitch(TRIPS)),
-    (
-        trips.match(
-            lambda p: (
-                p.a.optional()
-                .then(p.b.many().where(lambda e, m: e.fare > m.a.fare).where(sd.col("fare") > 3))
-                .then(p.c)
-                .unless(p.x.where(sd.col("fare") > 3))
-                .within("1m")
-            ),
-            by="zone",
-            overlapping=True,
-            select=lambda m: m.c,
-        ),
-        algebra.Select(
-            algebra.Match(
-                TRIPS,
-                (
-                    PatternStep("a", optional=True),
-                    PatternStep("b", (DEAR,), (Binary(">", FARE, Attribute(Field("a", 1), "fare")),), many=True),
-                    PatternStep("c"),
-                ),
-                60,
-                Field("zone"),
-                (PatternStep("x", (DEAR,)),),
-                overlapping=True,
-            ),
-            Field("c"),
-        ),
-    ),
-    (trips.extend("1m"), algebra.extend(TRIPS, 60)),
-    (trips.clip_duration(timedelta(minutes=2)), algebra.clip_duration(TRIPS, 120)),
-    (trips.to_points_at_end(), algebra.to_points_at_end(TRIPS)),
-    (trips.quantize("1m", "30s", offset=5), algebra.quantize(TRIPS, 60, 30, 5)),
-    (trips.left_join(zones, on="fare"), left_join(TRIPS, ZONES, Matching(FARE, FARE))),
-    (trips.full_join(zones, on="fare", select=lambda t, z: z), full_join(TRIPS, ZONES, Matching(FARE, FARE), Whole(1))),
-    (
-        trips.asof_join(zones, on="fare", tolerance="1m", how="left"),
-        algebra.AsofJoin(TRIPS, ZONES, Matching(FARE, FARE), None, Nearness("back", 60), True),
-    ),
-    (trips.semi_join(zones, on="fare"), algebra.SemiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
-    (trips.union(zones, trips), algebra.Union((TRIPS, ZONES, TRIPS))),
-    (trips.join(zones), algebra.Join(TRIPS, ZONES, Matching())),
-    (trips.join(zones, on="fare"), algebra.Join(TRIPS, ZONES, Matching(FARE, FARE))),
-    (
-        trips.join(trips, on=["zone", "fare"]),
-        algebra.Join(TRIPS, TRIPS, Matching(*[Make(Schema.tuple(2), (Field("zone"), FARE))] * 2)),
-    ),
-    (
-        trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), where=lambda t, z: t.fare > z.fare, select=lambda t, z: z),
-        algebra.Join(TRIPS, ZONES, Matching(Field("zone"), Field("id"), Binary(">", FARE, Field("fare", 1))), Whole(1)),
-    ),
-    (trips.anti_join(zones, on="fare"), algebra.AntiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
-    (trips.clip_by(zones, on="fare"), algebra.ClipBy(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.multicast(lambda s: s.union(s)), algebra.Union((TRIPS, TRIPS))),
+    *(each for entry in entries().values() for each in entry.plans),
 ]
 
 

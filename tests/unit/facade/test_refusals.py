@@ -13,56 +13,13 @@ from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, SchemaEr
 from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDO
 from streamdsl.windows import Output
+from tests.operators import entries
 from tests.unit.contract.common import refused
-from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
+from tests.unit.facade.trips import Fares, Stats, Top, Trip, trips, zones
 
 REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
-    (lambda: trips.where(lambda e: e.faer > 3), FieldNotFound, ("'faer'", "zone, fare", "'fare'")),  # type: ignore[attr-defined]
-    (lambda: trips.to_edges("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
-    (lambda: trips.throttle(5, "zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
-    (lambda: trips.throttle("0s"), QueryError, ("positive period, not 0", 'throttle("5s", key="id")')),
-    (lambda: trips.throttle(5).where(lambda e: e.faer > 3), FieldNotFound, ("'faer'", "zone, fare")),  # type: ignore[attr-defined]
     (lambda: trips.group_by("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
     (lambda: trips.group_by(["zone", "far"]), FieldNotFound, ("'far'", "zone, fare")),
-    (lambda: trips.join(zones, on="zone"), FieldNotFound, ("'zone'", "id, fare")),
-    (lambda: trips.join(zones, on=["fare", "id"]), FieldNotFound, ("'id'", "zone, fare")),
-    (lambda: trips.join(zones, on=(lambda t: t.zone, lambda z: z.zone)), FieldNotFound, ("'zone'", "id, fare")),  # type: ignore[attr-defined]
-    (lambda: trips.join(zones, on=lambda t: t.zone), QueryError, ("on=", "pair of lambdas")),  # type: ignore[call-overload]
-    (lambda: trips.join(Trip(1, 2.0)), QueryError, ("not with Trip", "sd.from_rows")),  # type: ignore[call-overload]
-    (lambda: trips.join(trips.group_by("zone")), QueryError, ("not with GroupedStream", "aggregate or apply")),  # type: ignore[call-overload]
-    (lambda: trips.union(sd.source("t", unit="ms")), UnitError, ("ms, s",)),
-    (lambda: trips.select(), QueryError, ("one lambda, or named ones",)),
-    (lambda: trips.select(lambda e: e.fare, x=lambda e: e.fare), QueryError, ("one lambda, or named ones",)),  # type: ignore[call-overload]
-    (lambda: trips.select(x=5), QueryError, ("x=5", "sd.lit(5)")),  # type: ignore[call-overload]
-    (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
-    (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
-    (lambda: trips.asof_join(zones, how="outer"), QueryError, ('"inner" or "left"',)),  # type: ignore[call-overload]
-    (lambda: trips.asof_join(zones, direction="up"), QueryError, ('"nearest"', "'up'")),  # type: ignore[call-overload]
-    (lambda: trips.asof_join(zones, tolerance=-1), QueryError, (">= 0",)),
-    (lambda: trips.match(lambda p: p.a.then(p.b)), QueryError, ("a then b has no within", 'within("5m")')),
-    (lambda: trips.match(lambda p: p.a.then(p.b.many()).within(5)), QueryError, ("last step, 'b', is many", "single, required")),
-    (lambda: trips.match(lambda p: p.a.optional().within(5)), QueryError, ("last step, 'a', is many or optional",)),
-    (lambda: trips.match(lambda p: p.a.then(p.b).then(p.a).within(5)), QueryError, ("called 'a'", "a, b, a", "p.a.many()")),
-    (lambda: trips.match(lambda p: p.a.then(p.b).within(0)), QueryError, ("finite within > 0, not 0",)),
-    (lambda: trips.match(lambda p: p.a.then(p.b).within(sd.INFINITY)), QueryError, ("finite within", "forgotten")),
-    (lambda: trips.match(lambda p: p.a.within(5).then(p.b)), QueryError, ("then comes before within",)),
-    (lambda: trips.match(lambda p: p.a.within(5).within(6)), QueryError, ("has a within already: 5",)),
-    (lambda: trips.match(lambda p: p.a.then("b").within(6)), QueryError, ("then takes a pattern, not 'b'", "p.b.many()")),  # type: ignore[arg-type]
-    (lambda: trips.match(lambda p: "a then b"), QueryError, ("match takes a pattern, not 'a then b'",)),  # type: ignore[arg-type, return-value]
-    (lambda: trips.match("a then b"), QueryError, ("match takes a lambda, not 'a then b'",)),  # type: ignore[call-overload]
-    (lambda: trips.match(lambda p: p.a.then(p.b).unless(p.x.many()).within(5)), QueryError, ("one event is enough",)),
-    (lambda: trips.match(lambda p: p.a.where(lambda e: e.faer > 3).within(5)), FieldNotFound, ("'faer'", "zone, fare")),  # type: ignore[attr-defined]
-    (
-        lambda: trips.match(lambda p: p.top.then(p.fall.where(lambda e, m: e.fare < m.tops.fare)).within(5)),
-        FieldNotFound,
-        ("'tops'", "top, fall", "did you mean 'top'"),
-    ),
-    (lambda: trips.match(lambda p: p.a.where("fare").within(5)), QueryError, ("'fare'", "sd.col('fare')")),  # type: ignore[call-overload]
-    (lambda: trips.match(lambda p: p.a.then(p.b).within(5), by="zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
-    (lambda: trips.match(lambda p: p.a.then(p.b).within(5), select=lambda m: m.c), FieldNotFound, ("'c'", "a, b")),
-    (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),
-    (lambda: trips.quantize(5, -5), QueryError, ("size and a period > 0",)),
-    (lambda: trips.shift("five"), UnitError, ("'five'",)),
     (lambda: sd.from_rows([(1, 2, 3)]).shift("5s"), UnitError, ("plain ticks", "'5s'")),
     (lambda: trips.group_by(5), QueryError, ("5 is not a key",)),  # type: ignore[call-overload]
     (lambda: trips.tumbling_window(5).aggregate(), QueryError, ("at least one aggregate",)),
@@ -126,9 +83,9 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: trips.tumbling_window(5).run(), MethodNotFound, ("aggregate it first", "before the window")),  # type: ignore[attr-defined]
     (lambda: sd.source(""), QueryError, ("a source has a name",)),
     (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[arg-type]
-    (lambda: trips.union(sd.source("trips", Zone, unit="s")), QueryError, ("two different sources", "'trips'")),
     (lambda: sd.uda(lambda a, b, c: 1), QueryError, ("3 parameters",)),  # type: ignore[arg-type, misc]
     (lambda: sd.udo(Top), QueryError, ("sd.UDO",)),  # type: ignore[arg-type]
+    *(each for entry in entries().values() for each in entry.refused),
 ]
 
 

@@ -1,0 +1,50 @@
+"""What an entry says of its operator: all that laws, tests of the facade and of Spark, and generated pages need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import streamdsl as sd
+from streamdsl.plan.node import Node
+
+Stream: TypeAlias = "sd.Stream[Any]"
+Query: TypeAlias = Callable[..., Stream]
+"""A query over one stream, or over as many as the operator has inputs."""
+
+
+class Meaning(NamedTuple):
+    """A row of the table of operators in docs/semantics.md: how far the CTI goes after an input CTI c."""
+
+    operator: str
+    rows: str
+    cti: str
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of the facade: an entry of `OPERATORS` in a module of this package.
+
+    Queries take streams of records of a text `k` and an integer `v` of either sign; those of `spark` also have `n`, and a `v`
+    that is a float.
+    """
+
+    name: str
+    """The method of `Stream`."""
+    page: Literal["rows", "order", "combining", "windows"]
+    """The page of docs/operators that shows it."""
+    variants: Sequence[Query]
+    """Queries for the laws, each of which is held to the reference, stopped, restored, attached to, ..."""
+    inputs: int = 1
+    ends: bool = False
+    """Whether it needs rows that end."""
+    spark: Mapping[str, Query] = field(default_factory=dict)
+    """Rows of the table in docs/spark.md, which says how they run; each is run on Spark too."""
+    meaning: Sequence[Meaning] = ()
+    plans: Sequence[tuple[Stream, Node]] = ()
+    """What the method builds, over `trips` and `zones` of tests/unit/facade/trips.py."""
+    refused: Sequence[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = ()
+    """Queries that are refused where they are written, each with the class of the error and texts that it has."""
+    transcripts: Mapping[str, str] = field(default_factory=dict)
+    """Sessions in the form of tests/transcripts, by name, if they are not files there."""
