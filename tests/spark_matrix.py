@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import streamdsl as sd
-from streamdsl import astral
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Node
 from streamdsl.spark import explain_spark
@@ -17,7 +16,7 @@ from streamdsl.spark.types import FLOAT, INT, STR, Row
 from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from tests.operator_pages import TITLES
-from tests.operators import entries
+from tests.operators import entries, kinds
 from tests.operators.entry import Query, Stream
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
@@ -79,14 +78,7 @@ class KeptRowsInTime(Adding, sd.TimeSensitiveIncrementalUDO[Any, Any, Any]):
     pass
 
 
-WINDOWS: Final[dict[str, Query]] = {
-    "tumbling, hopping, trailing": lambda s: s.hopping_window(6, 2).aggregate(n=sd.count()),
-    "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
-    "count": lambda s: s.count_window(3).aggregate(n=sd.count()),
-    "session": lambda s: s.session_window(3).aggregate(n=sd.count()),
-    "session with `max_duration`": lambda s: s.session_window(3, 9).aggregate(n=sd.count()),
-    "sequences (`windows`)": lambda s: s.windows(astral.range_slide(6, 6)).aggregate(n=sd.count()),
-}
+WINDOWS: Final = {name: query for entry in kinds().values() for name, query in entry.spark.items()}
 """Windows, with built-in aggregates."""
 
 AGGREGATES: Final[dict[str, sd.Agg[Any, Any]]] = {

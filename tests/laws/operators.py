@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import streamdsl as sd
 from streamdsl import astral
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
-from tests.operators import entries
+from tests.laws.modules import Above, Alone, Ends, Halves, Spread
+from tests.operators import entries, kinds
 from tests.operators.entry import Operator
 
 Stream: TypeAlias = "sd.Stream[Any]"
@@ -41,32 +41,7 @@ FIRST = [
 ]
 """The operators in the order in which laws that draw one of all variants know them; others come after."""
 
-KINDS: dict[str, list[Kind]] = {
-    "tumbling": [lambda s, **p: s.tumbling_window(5, **p), lambda s, **p: s.tumbling_window(7, offset=3, **p)],
-    "hopping": [
-        lambda s, **p: s.hopping_window(10, 5, **p),
-        lambda s, **p: s.hopping_window(7, 3, offset=-2, **p),
-        lambda s, **p: s.hopping_window(3, 8, offset=1, **p),
-    ],
-    "snapshot": [lambda s, **p: s.snapshot_window(**p)],
-    "count by start": [
-        lambda s, **p: s.count_window(1, **p),
-        lambda s, **p: s.count_window(2, **p),
-        lambda s, **p: s.count_window(3, **p),
-    ],
-    "count by end": [lambda s, **p: s.count_window(1, by="end", **p), lambda s, **p: s.count_window(2, by="end", **p)],
-    "session": [
-        lambda s, **p: s.session_window(1, **p),
-        lambda s, **p: s.session_window(3, **p),
-        lambda s, **p: s.session_window(8, **p),
-    ],
-    "cut session": [
-        lambda s, **p: s.session_window(1, 4, **p),
-        lambda s, **p: s.session_window(3, 5, **p),
-        lambda s, **p: s.session_window(2, 11, **p),
-        lambda s, **p: s.session_window(9, 2, **p),
-    ],
-}
+KINDS: dict[str, Sequence[Kind]] = {name: entry.variants for name, entry in kinds().items() if entry.variants}
 SEQUENCES: list[Kind] = [
     lambda s: s.windows(astral.range_slide(6, 4)),
     lambda s: s.windows(astral.range_slide(5, 2, partial=False), start=3),
@@ -85,7 +60,7 @@ SEQUENCES: list[Kind] = [
     lambda s: s.windows(astral.WindowSequence(lambda j, v: v.t0, lambda j, v: v.tau(j)[0], 2, "time", "position")),
 ]
 """Window sequences of which each has an end over rows that do."""
-UNENDING = {"snapshot", "count by start", "count by end", "session"}
+UNENDING = {name for name, entry in kinds().items() if entry.unending}
 CLIPS = (sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL)
 
 Result: TypeAlias = Callable[[Windowed], Stream]
@@ -190,8 +165,8 @@ def operators() -> dict[str, list[Variant]]:
     for kind in KINDS:
         found[kind] = _windows(kind, _insensitive())
         found[f"{kind}, time-sensitive"] = _windows(kind, _sensitive())
-        if kind != "count by end":
-            found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(Latest() if "count" in kind else Through()))
+        if kinds()[kind].time_bound is not None:
+            found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(kinds()[kind].time_bound))
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
     return found | {name: _variants(entry) for name, entry in entries().items() if name not in FIRST}
 

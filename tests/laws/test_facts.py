@@ -30,6 +30,7 @@ from streamdsl.windows.liveliness import output_cti
 from tests.laws.compositions import STEPS
 from tests.laws.profiles import examples
 from tests.operators import entries
+from tests.operators import kinds as entries_of_kinds
 
 LIGHT = settings(examples(20), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 """Few examples of each of many operators, the smallest that fails is looked for."""
@@ -386,19 +387,7 @@ def test_rows_without_end_stay_where_rows_are_kept_and_only_there(name: str, dra
 
 
 LIVES = st.lists(st.builds(lambda le, length: Lifetime(le, le + length), st.integers(0, 30), st.integers(1, 12)), max_size=6)
-KINDS: dict[str, Windows] = {
-    "tumbling": kinds.Hopping(6, 6, 1),
-    "hopping": kinds.Hopping(9, 4),
-    "hopping with gaps": kinds.Hopping(3, 7),
-    "snapshot": kinds.Snapshot(),
-    "session": kinds.Session(3),
-    "session, cut": kinds.Session(4, 6),
-    "session, cut more often than its gap": kinds.Session(6, 2),
-    "count by start": kinds.Count(2),
-    "count by end": kinds.Count(3, "end"),
-    "sequence by time": kinds.Sequenced(sd.astral.range_slide(7, 3)),
-    "sequence by position": kinds.Sequenced(sd.astral.rows_slide(3, 2)),
-}
+KINDS: dict[str, Windows] = {name: each for entry in entries_of_kinds().values() for name, (each, _) in entry.instances.items()}
 
 
 def test_every_kind_of_windows_is_held_to_its_facts() -> None:

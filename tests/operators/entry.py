@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import streamdsl as sd
 from streamdsl.plan.node import Node
+from streamdsl.windows import Windows
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Query: TypeAlias = Callable[..., Stream]
@@ -48,3 +49,26 @@ class Operator:
     """Queries that are refused where they are written, each with the class of the error and texts that it has."""
     transcripts: Mapping[str, str] = field(default_factory=dict)
     """Sessions in the form of tests/transcripts, by name, if they are not files there."""
+
+
+Life: TypeAlias = tuple[int, int]
+Divided: TypeAlias = list[tuple[Life, list[int]]]
+"""Windows, each with the numbers of its members."""
+Oracle: TypeAlias = Callable[[Sequence[Life]], Divided]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of windows: an entry of `KINDS` in a module of this package."""
+
+    name: str
+    variants: Sequence[Callable[..., Any]] = ()
+    """Windows over a stream, which take `clip` and `output` too: for the laws, under every aggregate and way to stamp."""
+    unending: bool = False
+    """Whether there are finitely many windows over rows that never end."""
+    time_bound: Any = None
+    """The operator that the laws run under `Output.TIME_BOUND`; None: there is none that keeps its promise over these windows."""
+    instances: Mapping[str, tuple[Windows, Oracle | None]] = field(default_factory=dict)
+    """Windows that are held to the facts of their kind, and to an oracle: which windows lifetimes make, and of which members."""
+    spark: Mapping[str, Query] = field(default_factory=dict)
+    """Rows of the table in docs/spark.md."""

@@ -11,7 +11,9 @@ import pytest
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
 from tests.laws.modules import Since
+from tests.operators import entries, kinds
 from tests.spark.helpers import check, check_many, explained, history, lowered_plan, stream
+from tests.spark_matrix import batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -46,7 +48,6 @@ SPAN: dict[str, Query] = {
     "to edges by key": lambda s: s.to_edges(lambda e: e.m),
     "distinct": lambda s: s.distinct(lambda e: e.m),
     "distinct floats": lambda s: s.distinct(lambda e: e.f),
-    "distinct payloads": lambda s: s.distinct(),
 }
 SPAN_IN_PYTHON: dict[str, Query] = {
     "where": lambda s: s.where(lambda e: e.k in ("a", "c")),
@@ -62,39 +63,28 @@ SPAN_IN_PYTHON: dict[str, Query] = {
 SCANNED: dict[str, Query] = {
     "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),
     "scan by key": lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
-    "throttle": lambda s: s.throttle(3),
-    "throttle by key": lambda s: s.throttle(4, "k").where(lambda e: e.v > 0),
 }
 TWO: dict[str, Query] = {
-    "union": lambda a, b: a.union(b),
     "union of other records": lambda a, b: a.union(b.select(x=lambda e: e.v)),
     "union of other types": lambda a, b: a.select(x=lambda e: e.v).union(b.select(x=lambda e: e.f)),
     "union with none": lambda a, b: a.select(lambda e: (e.v, e.k)).union(b.select(lambda e: (e.v, None))),
     "union with itself": lambda a, b: a.union(a.where(lambda e: e.v > 0)),
     "join": lambda a, b: a.join(b),
-    "join by key": lambda a, b: a.join(b, on="k"),
     "join by key of None": lambda a, b: a.join(b, on="m"),
     "join by two keys": lambda a, b: a.join(b, on=["k", "m"]),
-    "join where": lambda a, b: a.join(b, where=lambda x, y: x.v > y.v),
     "join and some fields": lambda a, b: a.join(b, select=lambda x, y: (x.k, x.v - y.v, y.f)).where(lambda e: e._1 >= 0),
     "join select": lambda a, b: a.join(b, on="k", select=lambda x, y: {"k": x.k, "sum": x.v + y.v}),
     "join with itself": lambda a, b: a.join(a, on="k"),
     "anti join": lambda a, b: a.anti_join(b),
-    "anti join by key": lambda a, b: a.anti_join(b, on="k"),
     "anti join where": lambda a, b: a.anti_join(b, on="m", where=lambda x, y: x.v != y.v),
     "semi join": lambda a, b: a.semi_join(b),
-    "semi join by key": lambda a, b: a.semi_join(b, on="k"),
     "semi join where": lambda a, b: a.semi_join(b, on="m", where=lambda x, y: x.v != y.v),
-    "left join": lambda a, b: a.left_join(b, on="k"),
     "left join select": lambda a, b: a.left_join(
         b, on="m", select=lambda x, y: (x.v, sd.when(sd.is_none(y)).then(0).otherwise(y.v))
     ),
-    "band join": lambda a, b: a.band_join(b, on="k", before=4, after=2),
     "band join, earlier": lambda a, b: a.band_join(b, on="k", before=4, after=2, time="min"),
     "band join, both": lambda a, b: a.band_join(b, before=4, after=2, time="both", select=lambda x, y: x.v - y.v),
-    "full join": lambda a, b: a.full_join(b, on="k"),
     "clip by": lambda a, b: a.clip_by(b),
-    "clip by key": lambda a, b: a.clip_by(b, on="m"),
     "clip by itself": lambda a, b: a.clip_by(a, on="k"),
     "clip by where": lambda a, b: a.clip_by(b, where=lambda x, y: x.v < y.v),
 }
@@ -157,6 +147,22 @@ UNENDING: dict[str, Query] = {
         s.snapshot_window().aggregate(n=sd.count()).count_window(2).aggregate(m=sd.max(lambda e: e.n))
     ),
 }
+
+
+LISTED: dict[str, tuple[Query, int, bool]] = {
+    name: (query, entry.inputs, not entry.ends) for entry in entries().values() for name, query in entry.spark.items()
+} | {name: (query, 1, entry.unending) for entry in kinds().values() for name, query in entry.spark.items()}
+"""The rows of the table in docs/spark.md, with how many streams they read, and whether these may have rows that never end."""
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_rows_of_the_table_run_as_it_says(name: str) -> None:
+    query, inputs, unending = LISTED[name]
+
+    def over(*streams: sd.Stream[Any]) -> sd.Stream[Any]:
+        return query(*(each.select(k=lambda e: e.k, v=lambda e: e.f, n=lambda e: e.v) for each in streams))
+
+    check_many(over, inputs, unending, native=batch(query(*map(stream, "st"[:inputs]))) == "native")
 
 
 @pytest.mark.parametrize("name", SPAN)
