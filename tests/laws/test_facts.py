@@ -30,7 +30,7 @@ from streamdsl.windows.liveliness import output_cti
 from tests.laws.compositions import STEPS
 from tests.laws.profiles import examples
 from tests.operators import entries
-from tests.operators import kinds as entries_of_kinds
+from tests.operators import kinds as kinds_of_windows
 
 LIGHT = settings(examples(20), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 """Few examples of each of many operators, the smallest that fails is looked for."""
@@ -387,7 +387,7 @@ def test_rows_without_end_stay_where_rows_are_kept_and_only_there(name: str, dra
 
 
 LIVES = st.lists(st.builds(lambda le, length: Lifetime(le, le + length), st.integers(0, 30), st.integers(1, 12)), max_size=6)
-KINDS: dict[str, Windows] = {name: each for entry in entries_of_kinds().values() for name, (each, _) in entry.instances.items()}
+KINDS: dict[str, Windows] = {name: each for entry in kinds_of_windows().values() for name, (each, _) in entry.instances.items()}
 
 
 def test_every_kind_of_windows_is_held_to_its_facts() -> None:

@@ -26,7 +26,7 @@ def entries() -> dict[str, Operator]:
 
 @cache
 def kinds() -> dict[str, Kind]:
-    """Return the kinds of windows of all modules here by name: first those of `kinds.py`."""
+    """Return the kinds of windows of all modules here by name: first those of `kinds_of_windows.py`."""
     return {entry.name: entry for entry in _listed("KINDS")}
 
 

@@ -85,6 +85,7 @@ TWO: dict[str, Query] = {
     "band join, earlier": lambda a, b: a.band_join(b, on="k", before=4, after=2, time="min"),
     "band join, both": lambda a, b: a.band_join(b, before=4, after=2, time="both", select=lambda x, y: x.v - y.v),
     "clip by": lambda a, b: a.clip_by(b),
+    "clip by key": lambda a, b: a.clip_by(b, on="m"),
     "clip by itself": lambda a, b: a.clip_by(a, on="k"),
     "clip by where": lambda a, b: a.clip_by(b, where=lambda x, y: x.v < y.v),
 }

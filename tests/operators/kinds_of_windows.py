@@ -1,4 +1,4 @@
-"""The kinds of windows, each with an oracle that shares no code with it: what the definitions say, tick by tick (paper 001, III.B).
+"""The kinds of windows, each with an oracle that shares no code with it: the definitions, tick by tick (paper 001, III.B).
 
 The oracles know lifetimes as sets of ticks, and find windows by looking at every tick in turn.
 """
