@@ -10,26 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.denote.combine import anti_join, asof_join, clip_by, join, semi_join, union
-from streamdsl.denote.group import group, group_apply
-from streamdsl.denote.pattern import match
+from streamdsl.denote import combine, group, pattern, source, span, windowed
 from streamdsl.denote.scope import Scope
-from streamdsl.denote.source import history, source, sources
-from streamdsl.denote.span import (
-    alter_lifetime,
-    calendar,
-    distinct,
-    scan,
-    select,
-    select_many,
-    stitch,
-    to_edges,
-    where,
-)
-from streamdsl.denote.windowed import chop, describe, window_aggregate, window_apply
+from streamdsl.denote.source import history, sources
+from streamdsl.denote.windowed import describe
 from streamdsl.errors import QueryError
-from streamdsl.plan import node as plan_nodes
-from streamdsl.plan.labels import labels
+from streamdsl.plan.labels import by_name, labels
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, INFINITY, Rejections
 
@@ -39,31 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
 
-DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
-    plan_nodes.Source: source,
-    plan_nodes.Group: group,
-    plan_nodes.Where: where,
-    plan_nodes.Select: select,
-    plan_nodes.SelectMany: select_many,
-    plan_nodes.AlterLifetime: alter_lifetime,
-    plan_nodes.ToEdges: to_edges,
-    plan_nodes.Chop: chop,
-    plan_nodes.Calendar: calendar,
-    plan_nodes.Scan: scan,
-    plan_nodes.Distinct: distinct,
-    plan_nodes.Stitch: stitch,
-    plan_nodes.Match: match,
-    plan_nodes.Union: union,
-    plan_nodes.Join: join,
-    plan_nodes.AntiJoin: anti_join,
-    plan_nodes.SemiJoin: semi_join,
-    plan_nodes.AsofJoin: asof_join,
-    plan_nodes.ClipBy: clip_by,
-    plan_nodes.GroupApply: group_apply,
-    plan_nodes.WindowAggregate: window_aggregate,
-    plan_nodes.WindowApply: window_apply,
-}
-"""The meaning of each node: a function of the node, the scope in which it is read, and the CHTs of its inputs."""
+DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(source, group, span, windowed, pattern, combine)
+"""The meaning of each node, by its name: a function of the node, the scope in which it is read, and the CHTs of its inputs."""
 
 
 def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) -> CHT[Any]:
@@ -71,7 +34,8 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
 
     Raises `UserCodeError` where a lambda or a module raises, `UnboundedOutputError` where there would be infinitely many windows.
 
-    >>> denote(plan_nodes.shift(plan_nodes.Source("s"), 5), {"s": CHT.from_rows([(0, 1, "x")])})
+    >>> from streamdsl.plan.node import Source, shift
+    >>> denote(shift(Source("s"), 5), {"s": CHT.from_rows([(0, 1, "x")])})
     CHT
       [5, 6) 'x'
     """

@@ -14,7 +14,7 @@ import numpy as np
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.lifetimes import AlterLifetimeOperator
+from streamdsl.engine.operators.alter_lifetime import AlterLifetimeOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply

@@ -27,28 +27,17 @@ from streamdsl.engine.operator import (
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import most_windows
 from streamdsl.errors import QueryError
-from streamdsl.plan.labels import labels
+from streamdsl.plan.labels import labels, snake
 from streamdsl.plan.node import (
-    AlterLifetime,
+    NODES,
     AntiJoin,
-    AsofJoin,
-    Calendar,
-    Chop,
-    ClipBy,
-    Distinct,
     Group,
     GroupApply,
-    Join,
-    Match,
     Node,
-    Scan,
     Select,
     SelectMany,
     SemiJoin,
     Source,
-    Stitch,
-    ToEdges,
-    Union,
     Where,
     WindowAggregate,
     WindowApply,
@@ -87,29 +76,24 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     return _named("operators.grid", "GridWindowOperator")
 
 
-OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {
+_ELSEWHERE: Final[Mapping[type[Node], tuple[str, str]]] = {
     Where: ("span", "WhereOperator"),
     Select: ("span", "SelectOperator"),
     SelectMany: ("span", "SelectManyOperator"),
-    AlterLifetime: ("lifetimes", "AlterLifetimeOperator"),
-    ToEdges: ("to_edges", "ToEdgesOperator"),
-    Chop: ("chop", "ChopOperator"),
-    Calendar: ("calendar", "CalendarOperator"),
-    Scan: ("scan", "ScanOperator"),
-    Distinct: ("distinct", "DistinctOperator"),
-    Stitch: ("stitch", "StitchOperator"),
-    Match: ("match", "MatchOperator"),
-    Union: ("union", "UnionOperator"),
-    Join: ("join", "JoinOperator"),
     AntiJoin: ("existence", "AntiJoinOperator"),
     SemiJoin: ("existence", "SemiJoinOperator"),
-    AsofJoin: ("asof_join", "AsofJoinOperator"),
-    ClipBy: ("clip_by", "ClipByOperator"),
     GroupApply: ("group", "GroupExitOperator"),
     WindowAggregate: ("framed", "FramedWindowOperator"),
     WindowApply: ("applied", "ApplyOperator"),
 }
-"""The module and the name of each node's operator; of windows on a grid, and of sums, there are others (`window_operator`).
+OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {
+    node: _ELSEWHERE.get(node, (snake(node.__name__), f"{node.__name__}Operator"))
+    for node in NODES
+    if node not in (Source, Group)
+}
+"""The module and the name of each node's operator, those of the node itself unless it shares a module with others.
+
+Of windows on a grid, and of sums, there are others (`window_operator`).
 
 A `GroupApply` is two: rows enter their groups, pass the body, and leave.
 
@@ -120,6 +104,7 @@ A module is imported when a query has its node: all of them would be most of wha
 def named_operator(node: type[Node]) -> type[Any]:
     """Return the operator in the table.
 
+    >>> from streamdsl.plan.node import Union
     >>> named_operator(Union).__name__
     'UnionOperator'
     """

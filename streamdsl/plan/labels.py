@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from types import ModuleType
+from typing import Any
 
-from streamdsl.plan.node import GroupApply, Node, Source
+from streamdsl.plan.node import NODES, GroupApply, Node, Source
 
 
 def labels(plan: Node) -> dict[int, str]:
@@ -26,7 +28,7 @@ def numbered(plan: Node, found: dict[int, str]) -> None:
         if isinstance(node, GroupApply):
             numbered(node.body, found)
         if id(node) not in found:
-            found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(_snake(node.name), found)
+            found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(snake(node.name), found)
 
 
 def _next(kind: str, found: dict[int, str]) -> str:
@@ -35,5 +37,19 @@ def _next(kind: str, found: dict[int, str]) -> str:
 
 
 @cache
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return the name of a class as those of functions and modules are written."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def by_name(*families: ModuleType) -> dict[type[Node], Any]:
+    """Return of each operator the function of its name in these modules: `GroupApply` is `group_apply`.
+
+    An operator that has none is not in the table.
+    """
+    named = {name: each for family in families for name, each in vars(family).items() if _is_of(each, family)}
+    return {node: named[snake(node.__name__)] for node in NODES if snake(node.__name__) in named}
+
+
+def _is_of(value: Any, module: ModuleType) -> bool:
+    return getattr(value, "__module__", None) == module.__name__

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from inspect import isabstract
+from typing import Final
+
 from streamdsl.plan.base import Node
 from streamdsl.plan.nodes.combining import AntiJoin, AsofJoin, ClipBy, Join, Matching, SemiJoin, TwoInputs, Union
 from streamdsl.plan.nodes.grouping import GroupApply
@@ -23,6 +26,7 @@ from streamdsl.plan.nodes.sources import Calendar, Group, Source
 from streamdsl.plan.nodes.windowed import WindowAggregate, WindowApply, Windowed
 
 __all__ = [
+    "NODES",
     "AlterLifetime",
     "AntiJoin",
     "AsofJoin",
@@ -58,3 +62,8 @@ __all__ = [
     "shift",
     "to_points_at_end",
 ]
+
+NODES: Final[tuple[type[Node], ...]] = tuple(
+    each for each in list(vars().values()) if isinstance(each, type) and issubclass(each, Node) and not isabstract(each)
+)
+"""The operators of the algebra. What each means, how it runs and how it is lowered is found by its name (`labels.by_name`)."""

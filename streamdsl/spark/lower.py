@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamdsl.expr.schema import Shape
-from streamdsl.plan import node as plan_nodes
+from streamdsl.plan.labels import by_name
 from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply, Windowed
 from streamdsl.spark import grouping, joins, span, stages, windows
 from streamdsl.spark.flow import Flow, Scope
@@ -37,31 +37,8 @@ def source(low: Lowering, node: Source, scope: Scope) -> Flow:
     return stages.constructed(node, flow)
 
 
-LOWERINGS: Final[Mapping[type[Node], Rule]] = {
-    plan_nodes.Source: source,
-    plan_nodes.Group: grouping.group,
-    plan_nodes.GroupApply: grouping.group_apply,
-    plan_nodes.Where: span.where,
-    plan_nodes.Select: span.select,
-    plan_nodes.SelectMany: span.select_many,
-    plan_nodes.AlterLifetime: span.alter_lifetime,
-    plan_nodes.ToEdges: span.to_edges,
-    plan_nodes.Chop: windows.chop,
-    plan_nodes.Calendar: span.calendar,
-    plan_nodes.Scan: span.scan,
-    plan_nodes.Distinct: span.distinct,
-    plan_nodes.Stitch: span.stitch,
-    plan_nodes.Match: span.match,
-    plan_nodes.Union: span.union,
-    plan_nodes.Join: joins.join,
-    plan_nodes.AntiJoin: joins.anti_join,
-    plan_nodes.SemiJoin: joins.semi_join,
-    plan_nodes.AsofJoin: joins.asof_join,
-    plan_nodes.ClipBy: joins.clip_by,
-    plan_nodes.WindowAggregate: windows.window_aggregate,
-    plan_nodes.WindowApply: windows.window_apply,
-}
-"""How each node runs on Spark."""
+LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(grouping, joins, span, windows)
+"""How each node runs on Spark: the rule of its name. What has none is refused there."""
 
 MODULES: Final = (
     UDA,

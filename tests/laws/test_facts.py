@@ -64,7 +64,7 @@ def cases() -> dict[str, tuple[Node, Node]]:
     queries = {step.name: step.apply(*(s, t)[: step.inputs]) for step in STEPS} | {name: made(s) for name, made in MORE.items()}
     stepless = [entry for name, entry in entries().items() if name not in {step.name.split()[0] for step in STEPS}]
     for entry in stepless:
-        queries |= {f"{entry.name} {i}": build(*(s, t)[: entry.inputs]) for i, build in enumerate(entry.variants[:3])}
+        queries |= {f"{entry.name} {i}": entry.over(i, s, t) for i in range(len(entry.variants[:3]))}
     found: dict[str, tuple[Node, Node]] = {}
     known: list[Node] = []
 

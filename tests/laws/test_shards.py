@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -152,14 +153,14 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
 def of_entries() -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
     """Yield of each operator the first variant that runs in shards by a key, or else by ids."""
     for entry in entries().values():
-        said = {}
-        for build in entry.variants:
-            sources = [sd.source(name, unit="tick") for name in "st"[: entry.inputs]]
-            said[build] = build(*sources).on_spark(None).explain_stream()
+        said = [
+            build(*(sd.source(name, unit="tick") for name in "st"[: entry.inputs])).on_spark(None).explain_stream()
+            for build in entry.variants
+        ]
         for way in ("shards by e", "shards by"):
-            build = next((build for build, each in said.items() if each.startswith(way)), None)
-            if build is not None:
-                yield entry.name, lambda s, t, build=build, n=entry.inputs: build(*(s, t)[:n])
+            places = [place for place, each in enumerate(said) if each.startswith(way)]
+            if places:
+                yield entry.name, partial(entry.over, places[0])
                 break
 
 

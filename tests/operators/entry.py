@@ -50,6 +50,10 @@ class Operator:
     transcripts: Mapping[str, str] = field(default_factory=dict)
     """Sessions in the form of tests/transcripts, by name, if they are not files there."""
 
+    def over(self, variant: int, *streams: Any) -> Stream:
+        """Return a variant over the first of these streams, as many as it has inputs."""
+        return self.variants[variant](*streams[: self.inputs])
+
 
 Life: TypeAlias = tuple[int, int]
 Divided: TypeAlias = list[tuple[Life, list[int]]]

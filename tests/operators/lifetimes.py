@@ -137,9 +137,6 @@ OPERATORS = [
         "quantize",
         page="rows",
         variants=[lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
-        spark={
-            "`quantize`, `chop`, `to_points_at_end`": lambda s: s.quantize(5, 5).chop(5).to_points_at_end(),
-        },
         meaning=[
             Meaning(
                 "`quantize(size, period, offset)`",
@@ -160,6 +157,9 @@ OPERATORS = [
         "chop",
         page="rows",
         ends=True,
+        spark={
+            "`quantize`, `chop`, `to_points_at_end`": lambda s: s.quantize(5, 5).chop(5).to_points_at_end(),
+        },
         variants=[lambda s: s.chop(5), lambda s: s.chop(7, offset=3), lambda s: s.chop(1, offset=-2)],
         meaning=[
             Meaning(
