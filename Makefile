@@ -25,7 +25,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
-.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage newest bench bench-check check ci clean
+# What holds a new operator, kind of windows or module to its laws, without Spark: cases whose names have NAME.
+OPERATOR_PARTS := tests/operators tests/transcripts tests/architecture/test_completeness.py tests/unit/facade/test_nodes.py \
+	tests/unit/facade/test_refusals.py $(addprefix tests/laws/test_,operators.py facts.py shards.py ids.py)
+WINDOW_PARTS := tests/operators tests/transcripts tests/architecture/test_completeness.py tests/unit/windows \
+	$(addprefix tests/laws/test_,operators.py facts.py window_kinds.py determinism.py incremental.py)
+UDM_PARTS := tests/unit/udm_examples
+
+.PHONY: help environment java demo test laws operator window udm named lint format types doctest docs notebooks sabotage newest bench bench-check \
+	check ci clean
 
 help: ## show what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -50,6 +58,19 @@ test: java $(READY) ## all tests
 laws: $(READY) ## the laws alone (LAW_EXAMPLES=50000: that many random examples of each instead of the fixed ones)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup tests/laws $(ARGS)
 
+operator: $(READY) named ## what holds one operator to its laws (NAME=throttle), after `make docs`
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(OPERATOR_PARTS) -k "$(NAME) or completeness" $(ARGS)
+
+window: $(READY) named ## what holds one kind of windows to its laws (NAME=session), after `make docs`
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(WINDOW_PARTS) -k "$(NAME) or completeness" $(ARGS)
+
+udm: $(READY) named ## what holds one module of the gallery to its laws (NAME=Vwap), and its examples
+	@$(BIN)/python -m pytest -q --doctest-modules udm_examples -k "$(NAME)" $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(UDM_PARTS) -k "$(NAME) or gallery" $(ARGS)
+
+named:
+	$(if $(NAME),@:,$(error say of which one, as in NAME=throttle))
+
 lint: $(READY) ## ruff, and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,7 +85,7 @@ types: $(READY) ## mypy --strict over package, examples and tests
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
 
-docs: $(READY) ## write docs/operators from the docstrings, and the table of docs/spark.md
+docs: $(READY) ## write docs/operators from the docstrings, and the tables of docs/semantics.md and docs/spark.md
 	$(BIN)/python -m tests.operator_pages
 	$(BIN)/python -m tests.spark_matrix
 

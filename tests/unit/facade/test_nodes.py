@@ -20,10 +20,10 @@ from streamdsl.windows import Count as CountWindow
 from tests.operators import entries
 from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
 
-NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
+NODES: list[Any] = [
     (trips, Source("trips", TRIP, "s")),
     (trips.multicast(lambda s: s.union(s)), algebra.Union((TRIPS, TRIPS))),
-    *(each for entry in entries().values() for each in entry.plans),
+    *(pytest.param(*each, id=f"{name} {i}") for name, entry in entries().items() for i, each in enumerate(entry.plans)),
 ]
 
 

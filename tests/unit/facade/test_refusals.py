@@ -17,7 +17,7 @@ from tests.operators import entries
 from tests.unit.contract.common import refused
 from tests.unit.facade.trips import Fares, Stats, Top, Trip, trips, zones
 
-REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
+REFUSED: list[Any] = [
     (lambda: trips.group_by("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
     (lambda: trips.group_by(["zone", "far"]), FieldNotFound, ("'far'", "zone, fare")),
     (lambda: sd.from_rows([(1, 2, 3)]).shift("5s"), UnitError, ("plain ticks", "'5s'")),
@@ -85,7 +85,7 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[arg-type]
     (lambda: sd.uda(lambda a, b, c: 1), QueryError, ("3 parameters",)),  # type: ignore[arg-type, misc]
     (lambda: sd.udo(Top), QueryError, ("sd.UDO",)),  # type: ignore[arg-type]
-    *(each for entry in entries().values() for each in entry.refused),
+    *(pytest.param(*each, id=f"{name} {i}") for name, entry in entries().items() for i, each in enumerate(entry.refused)),
 ]
 
 
