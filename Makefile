@@ -66,7 +66,7 @@ window: $(READY) named ## what holds one kind of windows to its laws (NAME=sessi
 
 udm: $(READY) named ## what holds one module of the gallery to its laws (NAME=Vwap), and its examples
 	@$(BIN)/python -m pytest -q --doctest-modules udm_examples -k "$(NAME)" $(ARGS)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(UDM_PARTS) -k "$(NAME) or gallery" $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(UDM_PARTS) -k "$(NAME) or left_out" $(ARGS)
 
 named:
 	$(if $(NAME),@:,$(error say of which one, as in NAME=throttle))
