@@ -13,7 +13,6 @@ from streamdsl.plan.node import Node
 from streamdsl.spark import explain_spark
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.types import FLOAT, INT, STR, Row
-from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from tests.operator_pages import TITLES
 from tests.operators import entries, kinds

@@ -37,7 +37,7 @@ class UDSO(UDM, Generic[In, State, Out]):
     keeps_payloads: ClassVar[bool] = False
     """Each result is the row's own payload: the output's payloads look as the input's do."""
     for_kept_states: ClassVar[str] = "define is_empty(state) on the class"
-    """What `sd.check` advises where groups come and go, and the states of all stay."""
+    """What `sd.checks.check` advises where groups come and go, and the states of all stay."""
 
     @abstractmethod
     def create_state(self) -> State:

@@ -28,9 +28,9 @@ OPERATORS = [
             Meaning("`alter_lifetime`", "`[start, start + duration)`", "none before the end"),
         ],
         plans=[
-            (trips.alter_lifetime(5, lambda e: e.zone), algebra.AlterLifetime(TRIPS, Constant(5), Field("zone"))),
-            (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.AlterLifetime(TRIPS, Constant(7), Constant(60))),
-            (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.AlterLifetime(TRIPS, Life("re"), Constant(1))),
+            (trips.alter_lifetime(5, lambda e: e.zone), algebra.alter_lifetime(TRIPS, Constant(5), Field("zone"))),
+            (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.alter_lifetime(TRIPS, Constant(7), Constant(60))),
+            (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.alter_lifetime(TRIPS, Life("re"), Constant(1))),
         ],
         refused=[
             (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
@@ -49,9 +49,9 @@ OPERATORS = [
             Meaning("`alter_duration(f)`", "the same", "c; none before the end if f reads RE"),
         ],
         plans=[
-            (trips.alter_duration(timedelta(minutes=2)), algebra.AlterLifetime(TRIPS, None, Constant(120))),
-            (trips.alter_duration("1h"), algebra.AlterLifetime(TRIPS, None, Constant(3600))),
-            (trips.alter_duration(lambda e: e.zone), algebra.AlterLifetime(TRIPS, None, Field("zone"))),
+            (trips.alter_duration(timedelta(minutes=2)), algebra.alter_lifetime(TRIPS, None, Constant(120))),
+            (trips.alter_duration("1h"), algebra.alter_lifetime(TRIPS, None, Constant(3600))),
+            (trips.alter_duration(lambda e: e.zone), algebra.alter_lifetime(TRIPS, None, Field("zone"))),
         ],
     ),
     Operator(
@@ -65,7 +65,7 @@ OPERATORS = [
             Meaning("`shift(d)`", "both ends + d", "c + d"),
         ],
         plans=[
-            (trips.shift("-5s"), algebra.Shift(TRIPS, -5)),
+            (trips.shift("-5s"), algebra.shift(TRIPS, -5)),
         ],
         refused=[
             (lambda: trips.shift("five"), UnitError, ("'five'",)),
@@ -76,7 +76,7 @@ OPERATORS = [
         page="rows",
         variants=[lambda s: s.to_points()],
         plans=[
-            (trips.to_points(), algebra.AlterLifetime(TRIPS, None, Constant(1))),
+            (trips.to_points(), algebra.alter_lifetime(TRIPS, None, Constant(1))),
         ],
     ),
     Operator(
@@ -90,7 +90,7 @@ OPERATORS = [
             Meaning("`clip_interval(lo, hi)`", "intersected with `[lo, hi)`", "c"),
         ],
         plans=[
-            (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
+            (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.clip_interval(TRIPS, 1, 9)),
         ],
         refused=[
             (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
@@ -104,7 +104,7 @@ OPERATORS = [
             Meaning("`to_points_at_end()`", "`[RE, RE + 1)`; nothing for RE = INFINITY", "c"),
         ],
         plans=[
-            (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
+            (trips.to_points_at_end(), algebra.to_points_at_end(TRIPS)),
         ],
     ),
     Operator(
@@ -119,7 +119,7 @@ OPERATORS = [
             ),
         ],
         plans=[
-            (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
+            (trips.extend("1m"), algebra.extend(TRIPS, 60)),
         ],
     ),
     Operator(
@@ -130,7 +130,7 @@ OPERATORS = [
             Meaning("`clip_duration(d)`", "RE := min(RE, LE + d)", "c"),
         ],
         plans=[
-            (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
+            (trips.clip_duration(timedelta(minutes=2)), algebra.clip_duration(TRIPS, 120)),
         ],
     ),
     Operator(
@@ -146,7 +146,7 @@ OPERATORS = [
             ),
         ],
         plans=[
-            (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
+            (trips.quantize("1m", "30s", offset=5), algebra.quantize(TRIPS, 60, 30, 5)),
         ],
         refused=[
             (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),

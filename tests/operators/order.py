@@ -10,6 +10,7 @@ from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.nodes import Attribute, Binary, Constant, Field
 from streamdsl.plan import node as algebra
 from streamdsl.plan.pattern import PatternStep
+from streamdsl.udm import UDSO
 from tests.laws.modules import Since
 from tests.operators.entry import Meaning, Operator
 from tests.unit.facade.trips import FARE, TRIPS, trips
@@ -17,7 +18,7 @@ from tests.unit.facade.trips import FARE, TRIPS, trips
 DEAR = Binary(">", FARE, Constant(3))
 
 
-class Followed(sd.UDSO[Any, Any, Any]):
+class Followed(UDSO[Any, Any, Any]):
     def create_state(self) -> Any:
         return None
 

@@ -126,4 +126,4 @@ def test_the_state_of_every_key_is_noted() -> None:
 
 def noted(query: Stream) -> list[tuple[str, str, str]]:
     said = "keeps the state of throttle(5) of every group for ever"
-    return [(found.level, found.operator, found.remedy) for found in sd.check(query) if found.what == said]
+    return [(found.level, found.operator, found.remedy) for found in sd.checks.check(query) if found.what == said]
