@@ -24,7 +24,7 @@ def asked(engine: Engine) -> Inferred:
     """Return the settings that explain an engine."""
     running = engine.start()
     try:
-        return infer(running, engine.windows, ended=engine.ended, name=engine.title)
+        return infer(running, engine.windows, name=engine.title)
     finally:
         running.stop()
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def append(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
@@ -44,7 +47,7 @@ def _write(folder: Path, tuples: list[Any]) -> None:
     folder.mkdir()
     batches: dict[int, list[Any]] = {}
     for value, t_app, _, bid in tuples:
-        batches.setdefault(bid, []).append({"v": value, "t": f"1970-01-01T00:00:{t_app:02d}Z"})
+        batches.setdefault(bid, []).append({"v": value, "t": (EPOCH + timedelta(seconds=t_app)).isoformat()})
     for number, rows in enumerate(batches.values()):
         path = folder / f"{number:05d}.json"
         path.write_text("\n".join(map(json.dumps, rows)))

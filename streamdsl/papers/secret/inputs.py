@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, read
@@ -47,6 +47,47 @@ def system_time(tuples: Iterable[Given]) -> list[Tuple]:
     return [each._replace(t_app=each.t_sys) for each in read(tuples)]
 
 
+def in_order(tuples: Iterable[Given]) -> list[Tuple]:
+    """Return tuples in order of application time, as a query over a table sees them, which has no order of arrival.
+
+    >>> [t.value for t in in_order([("b", 2), ("a", 1), ("late", 0)])]
+    ['late', 'a', 'b']
+    """
+    return _placed(sorted(read(tuples), key=lambda each: each.t_app))
+
+
+def at_batch_ends(tuples: Iterable[Given], behind: int = 0) -> list[Tuple]:
+    """Return tuples for an engine that is driven by batches, and looks when one is over: at its latest time, or one before.
+
+    Those of a batch are in order of application time, and cause no Report; a heartbeat after them does, if time goes on: to the
+    latest time of the batch, or of the one that is so many `behind`; after the last batch to all that are left.
+
+    >>> [(t.value, t.t_app, t.bid) for t in at_batch_ends([("b", 7, 1, 1), ("a", 5, 2, 1), ("c", 9, 3, 2)])]
+    [('a', 5, 0), ('b', 7, 0), (HEARTBEAT, 7, 1), ('c', 9, 1), (HEARTBEAT, 9, 2)]
+    >>> [(t.value, t.t_app) for t in at_batch_ends([("a", 5), ("b", 7), ("c", 9)], behind=1)]
+    [('a', 5), ('b', 7), (HEARTBEAT, 5), ('c', 9), (HEARTBEAT, 7), (HEARTBEAT, 9)]
+    """
+    behind = whole(behind, "batches behind are", 0)
+    found: list[Tuple] = []
+    reached: list[int] = []
+    beats = 0
+
+    def beat(number: int) -> None:
+        nonlocal beats
+        if number == 0 or (number > 0 and reached[number] > reached[number - 1]):
+            beats += 1
+            found.append(Tuple(HEARTBEAT, reached[number], 0, beats))
+
+    for _, batch in groupby(read(tuples), key=lambda each: each.bid):
+        inside = sorted(batch, key=lambda each: each.t_app)
+        found += [each._replace(bid=beats) for each in inside]
+        reached.append(max([*reached[-1:], inside[-1].t_app]))
+        beat(len(reached) - 1 - behind)
+    for number in range(max(0, len(reached) - behind), len(reached)):
+        beat(number)
+    return [each._replace(t_sys=place) for place, each in enumerate(found, 1)]
+
+
 def slack(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     """Return tuples in order of application time; one that is more than `delay` behind is lost (paper 000, B.1.3).
 
@@ -67,7 +108,7 @@ def slack(tuples: Iterable[Given], delay: int) -> list[Tuple]:
         while waiting and waiting[0][0] < highest - delay:
             found.append(heappop(waiting)[2])
     found.extend(each for _, _, each in sorted(waiting, key=lambda each: each[:2]))
-    return [each._replace(t_sys=place, bid=place) for place, each in enumerate(found, 1)]
+    return _placed(found)
 
 
 def max_delay(tuples: Iterable[Given], delay: int) -> list[Tuple]:
@@ -101,6 +142,11 @@ def until(tuples: Iterable[Given], time: int) -> list[Tuple]:
     found, time = read(tuples), whole(time, "a heartbeat's time is")
     last = found[-1] if found else Tuple(None, time, 0, 0)
     return [*found, Tuple(HEARTBEAT, time, last.t_sys + 1, last.bid + 1)]
+
+
+def _placed(tuples: list[Tuple]) -> list[Tuple]:
+    """Number tuples anew: system time and batch-id are their place."""
+    return [each._replace(t_sys=place, bid=place) for place, each in enumerate(tuples, 1)]
 
 
 def _numbered(tuples: list[Tuple]) -> list[Tuple]:

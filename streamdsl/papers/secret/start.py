@@ -51,6 +51,26 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Since:
+    """t0 is on the grid, before the first window that is not over by a time: where an engine's time begins, whatever comes.
+
+    >>> Since(0)(700, 4, 2), Since(0)(-7, 3, 3)
+    (-3, -1)
+    """
+
+    time: int = 0
+    grid: Grid = Grid()
+
+    def __call__(self, first: int, size: int, slide: int) -> int:
+        return self.grid(self.time + 1, size, slide)
+
+    @property
+    def formula(self) -> str:
+        """The rule in words."""
+        return self.grid.formula.replace("first", str(self.time + 1))
+
+
+@dataclass(frozen=True, slots=True)
 class At:
     """t0 is one time, whatever comes.
 
