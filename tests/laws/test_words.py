@@ -10,8 +10,11 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamdsl.expr import Inputs, evaluate, evaluate_row
 from streamdsl.expr.evaluate import RowError
@@ -198,3 +201,21 @@ def test_clocks_show_the_time_of_the_place(instant: datetime, zone: str, shown: 
         expr = Function("local_time", tuple(map(Constant, parts)))
         assert evaluate_row(expr, ()).isoformat() == shown
     assert Schema.of_payload(evaluate_row(expr, ())) == Schema.scalar()
+
+
+CHANGES = [datetime(2026, 3, 8, 7), datetime(2026, 3, 29, 1), datetime(2026, 10, 25, 1), datetime(2026, 11, 1, 6)]
+"""When clocks change in New York and Vienna, in UTC."""
+INSTANTS = st.builds(lambda at, minutes: at + timedelta(minutes=minutes), st.sampled_from(CHANGES), st.integers(-150, 150))
+PLACES = st.sampled_from(["America/New_York", "Europe/Vienna", "Asia/Tokyo", "UTC"])
+
+
+@given(INSTANTS, PLACES, st.sampled_from([1, 5, 30, 60]))
+def test_no_hour_is_lost_where_clocks_change(instant: datetime, zone: str, minutes: int) -> None:
+    at = instant.replace(tzinfo=UTC)
+    ticks = int(at.timestamp())
+    for parts in [(instant, zone), (ticks, zone, "s"), (ticks * 10**9, zone, "ns")]:
+        shown = evaluate_row(Function("local_time", tuple(map(Constant, parts))), ())
+        assert shown.timestamp() == ticks
+        assert shown.replace(tzinfo=None) == datetime.fromtimestamp(ticks, ZoneInfo(zone)).replace(tzinfo=None)
+        rounded = evaluate_row(Function("truncate", (Constant(shown), Constant(timedelta(minutes=minutes)))), ())
+        assert 0 <= ticks - rounded.timestamp() < minutes * 60
