@@ -70,7 +70,7 @@ def answer(profile: Profile, size: int, slide: int, tuples: Any, ends: bool) -> 
 
 def gives(profile: Profile, witness: dict[str, Any], ends: bool) -> bool:
     """Say whether a profile gives what the engine gave."""
-    return answer(profile, witness["size"], witness["slide"], witness["tuples"], ends) == witness["outputs"]
+    return bool(answer(profile, witness["size"], witness["slide"], witness["tuples"], ends) == witness["outputs"])
 
 
 @NAMES
@@ -126,7 +126,7 @@ FEEDS: Final = {
     "by arrival": secret.system_time,
     "batches by time": partial(secret.bundle, by="time"),
 }
-STARTS: Final = (
+STARTS: Final[tuple[Any, ...]] = (
     *(Grid(shift, whole) for shift, whole in product((-2, -1, 0), (True, False))),
     *(FromFirst(shift, whole) for shift, whole in product((-1, 0), (True, False))),
     *(Since(time) for time in (-5, 0, 1)),
@@ -207,7 +207,7 @@ def nothing_tells(given: Recorded) -> frozenset[str]:
 @NAMES
 def test_what_is_a_setting_away_fails_a_witness_unless_nothing_tells_it(name: str) -> None:
     found = FILES[name]
-    unseen = {other: made for other, *made in others(found) if not is_told(found, *made)}
+    unseen = {other: (made, ends) for other, made, ends in others(found) if not is_told(found, made, ends)}
     assert unseen.keys() <= nothing_tells(found), "there is no witness of it: record one"
     assert {other: shown for other, made in unseen.items() if (shown := counterexample(found, *made))} == {}
 

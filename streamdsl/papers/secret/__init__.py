@@ -10,7 +10,6 @@
 A tuple is `(value, t_app, t_sys, bid)`; of `(value, t_app)` the n-th arrives at n, in a batch of its own.
 """
 
-from streamdsl.papers.secret import today
 from streamdsl.papers.secret.comparison import Comparison, Difference, compare
 from streamdsl.papers.secret.equivalence import Equivalence, Port, agreement, equivalent, port
 from streamdsl.papers.secret.inference import Inferred, Witness, infer
@@ -23,17 +22,35 @@ from streamdsl.papers.secret.search import Assumption
 from streamdsl.papers.secret.simulation import Reported, Simulation, Step
 from streamdsl.papers.secret.start import At, FromFirst, Grid, Since
 from streamdsl.papers.secret.tick import ticks
-from streamdsl.papers.secret.today import *  # noqa: F403
+from streamdsl.papers.secret.today import (
+    BYTEWAX,
+    DUCKDB_BUCKET,
+    PATHWAY,
+    PATHWAY_ONCE,
+    POLARS_DYNAMIC,
+    SPARK_APPEND,
+    SPARK_UPDATE,
+    STREAMDSL,
+    STREAMDSL_FINAL,
+)
 from streamdsl.papers.secret.trace import Trace, simulate
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
 
 __all__ = [
-    *today.__all__,
+    "BYTEWAX",
     "CORAL8",
+    "DUCKDB_BUCKET",
     "HEARTBEAT",
     "ORACLE_CEP",
+    "PATHWAY",
+    "PATHWAY_ONCE",
+    "POLARS_DYNAMIC",
+    "SPARK_APPEND",
+    "SPARK_UPDATE",
     "STREAM",
     "STREAMBASE",
+    "STREAMDSL",
+    "STREAMDSL_FINAL",
     "Assumption",
     "At",
     "Comparison",

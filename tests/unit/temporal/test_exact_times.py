@@ -54,13 +54,21 @@ def test_a_numpy_time_of_any_unit_is_its_exact_ticks_or_refused(count: int, nump
     assert outcome(to_duration, np.timedelta64(count, numpy_unit), unit) == expected(seconds, unit)
 
 
-PARTS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)}
+PARTS: dict[str, int | Fraction] = {
+    "d": 86400,
+    "h": 3600,
+    "m": 60,
+    "s": 1,
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+}
 
 
 @given(st.dictionaries(st.sampled_from(list(PARTS)), st.integers(0, 10**6), min_size=1), st.booleans(), UNITS)
 def test_a_written_duration_is_its_exact_ticks_or_refused(parts: dict[str, int], is_negative: bool, unit: Unit) -> None:
     text = ("-" if is_negative else "") + "".join(f"{parts[name]}{name}" for name in PARTS if name in parts)
-    seconds = sum((count * Fraction(PARTS[name]) for name, count in parts.items()), Fraction(0))
+    seconds = sum((Fraction(count * PARTS[name]) for name, count in parts.items()), Fraction(0))
     assert outcome(to_duration, text, unit) == expected(-seconds if is_negative else seconds, unit)
 
 
