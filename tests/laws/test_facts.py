@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl import windows as kinds
+from streamdsl.checks.holding import Situation, busy, idle, unending
 from streamdsl.denote import denote
+from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.engine.session import Session
-from streamdsl.expr.nodes import Opaque
+from streamdsl.expr.nodes import Field, Opaque, Whole
 from streamdsl.plan.facts import Keeps, Open
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import GroupApply, Node, Select, Source, Where, WindowApply
+from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Where, WindowApply
+from streamdsl.plan.outputs import Outputs
 from streamdsl.rewrite.demand import demands
 from streamdsl.stream import Stream
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
@@ -76,7 +79,11 @@ def cases() -> dict[str, tuple[Node, Node]]:
         named = labels(plan)
         for node in plan.walk():
             bare = node.map_inputs(lambda _: Source("in"))
-            if node.inputs and bare not in known and (type(node) is not Select or n_of(Select) < SELECTS):
+            if (
+                (node.inputs or type(node) is Source)
+                and bare not in known
+                and (type(node) is not Select or n_of(Select) < SELECTS)
+            ):
                 known.append(bare)
                 found[f"{name}: {named[id(node)]}"] = node, plan
     return found
@@ -104,6 +111,8 @@ def without_end(rows: Sequence[CHTRow[Any]]) -> list[CHTRow[Any]]:
 
 def alone(node: Node, drawn: dict[str, list[CHTRow[Any]]]) -> tuple[Node, dict[str, list[CHTRow[Any]]]]:
     """Return a node over sources of its own, and the rows that it reads of them in its plan."""
+    if isinstance(node, Source):
+        return node, {node.source: drawn[node.source]}
     given = {name: CHT(rows) for name, rows in drawn.items()}
     names = [f"in{position}" for position in range(len(node.inputs))]
     rows = {name: list(denote(below, given, UNTIL).rows) for name, below in zip(names, node.inputs, strict=True)}
@@ -304,10 +313,12 @@ def events_of(rows: Sequence[CHTRow[Any]]) -> list[Any]:
     return [sd.Insert(number, *row) for number, row in enumerate(rows) if shape(row.payload) == shape(rows[0].payload)]
 
 
-def pushed(node: Node, rows: dict[str, list[CHTRow[Any]]], cti: int | None) -> tuple[Session[Any], list[Any]]:
+def pushed(
+    node: Node, rows: dict[str, list[CHTRow[Any]]], cti: int | None, emit: EmitMode = "speculative"
+) -> tuple[Session[Any], list[Any]]:
     """Return a session of a node that has had these rows, and then this CTI, and what it has sent."""
     query: Stream[Any] = Stream(node)
-    session = query.open()
+    session = query.open(emit)
     sent = [event for source, each in rows.items() for event in session.push(events_of(each), source)]
     if cti is not None:
         sent += [event for source in rows for event in session.push([sd.Cti(cti)], source)]
@@ -326,13 +337,15 @@ def test_what_opens_no_cells_shows_all_of_its_rows_at_once(name: str, drawn: Any
 
 @node_cases(lambda node: node.follows_ctis and not isinstance(node, GroupApply))
 @LIGHT
-@given(drawn=INPUTS, others=INPUTS, cti=st.integers(16, 40))
-def test_the_cti_depends_on_no_row(name: str, drawn: Any, others: Any, cti: int) -> None:
+@given(drawn=INPUTS, others=INPUTS, cti=st.integers(16, 40), emit=st.sampled_from(EMIT_MODES))
+def test_the_cti_depends_on_no_row(name: str, drawn: Any, others: Any, cti: int, emit: EmitMode) -> None:
     ctis = []
     for each in (drawn, others):
         node, rows = alone(CASES[name][0], each)
         rows = {source: [row for row in found if row.le < cti] for source, found in rows.items()}
-        _, sent = pushed(node, rows, cti)
+        # What final holds back until it can no longer change is no matter of the operator.
+        assume(emit != "final" or all(re < cti for _, re, _ in meaning(node, rows)))
+        _, sent = pushed(node, rows, cti, emit)
         ctis.append(max((event.time for event in sent if isinstance(event, sd.Cti)), default=None))
     assert ctis[0] == ctis[1]
 
@@ -360,7 +373,7 @@ def kept(session: Session[Any], node: Node) -> int:
     return figures["events"]
 
 
-@node_cases(lambda node: node.keeps is Keeps.NOTHING and not isinstance(node, GroupApply))
+@node_cases(lambda node: node.keeps is Keeps.NOTHING and not isinstance(node, (GroupApply, Source)))
 @LIGHT
 @given(drawn=INPUTS)
 def test_what_keeps_nothing_holds_no_events(name: str, drawn: Any) -> None:
@@ -451,7 +464,77 @@ def test_the_cti_follows_where_windows_are_bounded(kind: str) -> None:
         assert ctis[0] == 0 < ctis[1]
     given_settings = (getattr(windows, name, None) or 0 for name in ("size", "hop", "gap", "max_duration", "n"))
     assert windows.horizon >= max(given_settings)
-    assert type(windows.fewest()) is type(windows)
+
+
+SETTINGS = st.integers(1, 30)
+DRAWN: st.SearchStrategy[Windows] = (
+    st.builds(kinds.Hopping, SETTINGS, SETTINGS, st.integers(-9, 9))
+    | st.builds(kinds.Session, SETTINGS, SETTINGS | st.none())
+    | st.builds(kinds.Count, st.integers(1, 6), st.sampled_from(["start", "end"]))
+    | st.sampled_from([windows for windows in KINDS.values() if isinstance(windows, (kinds.Snapshot, kinds.Sequenced))])
+)
+POLICIES = st.tuples(st.sampled_from(sd.Clip), st.sampled_from([sd.Output.ALIGN, sd.Output.POINT_AT_END]), st.booleans())
+SITUATIONS = st.sampled_from([idle, unending, busy])
+MOST = 80
+"""Windows that the rows of a situation make at most, whatever the settings are."""
+
+
+@examples(60)
+@given(windows=DRAWN, policies=POLICIES, situation=SITUATIONS)
+def test_the_fewest_windows_are_held_back_as_all_are_and_are_few(windows: Windows, policies: Any, situation: Situation) -> None:
+    clip, output, time_sensitive = policies
+    assume(not isinstance(windows, kinds.Sequenced) or (output is sd.Output.ALIGN and not time_sensitive))
+    few = windows.fewest()
+    assert type(few) is type(windows)
+    assert few.fewest() == few
+    far = 8 * (1 + few.horizon)
+    rows = situation(2 * far, far // 8)
+    if few.ends is Ends.ALWAYS or situation is not unending:
+        assert len(few.over(rows, 2 * far)) <= MOST
+    ctis = []
+    for each in (windows, few):
+        near = 8 * (1 + each.horizon)
+        ctis.append([output_cti(each, clip, output, time_sensitive, situation(t, near // 8), t) for t in (near, 2 * near)])
+    assert len({cti[0] == cti[1] for cti in ctis}) == 1, ctis
+
+
+GROUPED = GroupApply(Source("in"), Field("k"), Group(None, None), Whole())
+"""Each group's rows as they are: what is said of `Group` is so of them, of one group and of all."""
+
+
+@LIGHT
+@given(drawn=ROWS, others=ROWS, cti=st.integers(16, 40), emit=st.sampled_from(EMIT_MODES))
+def test_the_rows_of_a_group_are_those_that_go_into_it(drawn: Any, others: Any, cti: int, emit: EmitMode) -> None:
+    (group,) = [node for node in GROUPED.body.walk() if isinstance(node, Group)]
+    session, sent = pushed(GROUPED, {"in": drawn}, None)
+    assert not group.opens_cells
+    assert bag(CHT.from_events(sent).rows) == bag(drawn)
+    assert group.keeps is Keeps.NOTHING
+    assert sum(figures["events"] for label, figures in session.stats().items() if "source" not in label) == 0
+    said = group.open_rows([Open(GROUPED.input, depends_on_data=True)])
+    assert said is not None
+    assert said.depends_on_data
+    assert group.open_rows([None]) is None
+    assert group.follows_ctis
+    drawn, others = ([row for row in each if row.re < cti] for each in (drawn, others))
+    ctis = [
+        [event for event in pushed(GROUPED, {"in": each}, cti, emit)[1] if isinstance(event, sd.Cti)] for each in (drawn, others)
+    ]
+    assert ctis[0] == ctis[1] == [sd.Cti(cti)]
+
+
+@LIGHT
+@given(drawn=INPUTS, cti=st.integers(16, 40))
+def test_an_output_is_what_it_reads(drawn: Any, cti: int) -> None:
+    parts = (Source("s"), Source("t"))
+    outputs = Outputs(parts)
+    results: dict[str, Any] = sd.run_all(
+        {each.source: Stream(each) for each in parts}, {name: events_of(rows) for name, rows in drawn.items()}
+    )
+    ends = {name: {row.re for row in results[name].cht().rows} for name in drawn}
+    assert {name: bag(results[name].cht().rows) for name in drawn} == {name: bag(rows) for name, rows in drawn.items()}
+    said = outputs.open_rows([Open(each) if INFINITY in ends[each.source] else None for each in parts])
+    assert (said is not None) == (INFINITY in set().union(*ends.values()))
 
 
 def test_an_operator_that_leaves_a_fact_out_has_no_nodes() -> None:
@@ -467,4 +550,6 @@ def test_every_operator_is_among_the_cases() -> None:
     from tests.architecture.test_completeness import NODES
 
     found = {type(node) for node, _ in CASES.values()}
-    assert {node.__name__ for node in NODES} - {cls.__name__ for cls in found} == {"Source", "Group"}
+    assert {node.__name__ for node in NODES} - {cls.__name__ for cls in found} == {"Group"}, (
+        "those of groups have laws of their own"
+    )
