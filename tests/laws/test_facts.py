@@ -528,7 +528,7 @@ def test_the_rows_of_a_group_are_those_that_go_into_it(drawn: Any, others: Any, 
 def test_an_output_is_what_it_reads(drawn: Any, cti: int) -> None:
     parts = (Source("s"), Source("t"))
     outputs = Outputs(parts)
-    results: dict[str, Any] = sd.run_all(
+    results: dict[str, Any] = sd.composing.run_all(
         {each.source: Stream(each) for each in parts}, {name: events_of(rows) for name, rows in drawn.items()}
     )
     ends = {name: {row.re for row in results[name].cht().rows} for name in drawn}
