@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from streamdsl.temporal.frames import History
+    from streamdsl.temporal.pandas_frames import HistoryColumns
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Output(Protocol[T]):
     def cht(self) -> CHT[T]:
         """Return it as a canonical history table."""
 
-    def history(self, fields: Sequence[str]) -> History:
+    def history(self, fields: Sequence[str]) -> HistoryColumns:
         """Return it as a canonical history table in columns; `fields` are columns even where there is no row."""
 
 
@@ -47,11 +47,11 @@ class Rows(Generic[T]):
         """Return the history."""
         return self._cht
 
-    def history(self, fields: Sequence[str]) -> History:
+    def history(self, fields: Sequence[str]) -> HistoryColumns:
         """Return the history in columns."""
-        from streamdsl.temporal.frames import History
+        from streamdsl.temporal.pandas_frames import HistoryColumns
 
-        return History.of(self._cht, fields)
+        return HistoryColumns.of(self._cht, fields)
 
 
 class Physical(Generic[T]):
@@ -69,7 +69,7 @@ class Physical(Generic[T]):
         """Return what they mean."""
         return CHT.from_events(self._events, self.unit)
 
-    def history(self, fields: Sequence[str]) -> History:
+    def history(self, fields: Sequence[str]) -> HistoryColumns:
         """Return what they mean in columns."""
         return Rows(self.cht()).history(fields)
 
@@ -175,7 +175,7 @@ class Result(Generic[T]):
         >>> Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})])).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        from streamdsl.temporal.frames import history_to_pandas
+        from streamdsl.temporal.pandas_frames import history_to_pandas
 
         return history_to_pandas(self._output.history(self._fields))
 

@@ -62,7 +62,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         from streamdsl.denote import run_reference
 
         return [run_reference(part, bindings, end) for part in outputs_of(plan)]
-    from streamdsl.rewrite import as_chosen, reading_less
+    from streamdsl.rewrite import as_chosen, project_inputs
 
     plan, own = as_chosen(plan, "run", options, engine)
     if engine == "spark":
@@ -70,7 +70,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         from streamdsl.spark import run_batch
 
         return [run_batch(part, bindings, end) for part in outputs_of(plan)]
-    plan, bindings = reading_less(plan, bindings, options)
+    plan, bindings = project_inputs(plan, bindings, options)
     from streamdsl.engine.run import run_outputs as run_local
 
     return run_local(Outputs(outputs_of(plan)), bindings, end, own)

@@ -1001,9 +1001,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a push that is refused leaves something behind",
-        "streamdsl/temporal/cti.py",
-        "        self._late.clear()\n        self._dying.clear()\n\n    def _die",
-        "        self._late.clear()\n\n    def _die",
+        "streamdsl/temporal/event_table.py",
+        "        self._late.clear()\n        self._new_expirations.clear()\n\n    def _expire_at",
+        "        self._late.clear()\n\n    def _expire_at",
         "in_the_sink",
     ),
     Sabotage(
@@ -1080,7 +1080,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a name in generated code ends where it has a quote",
-        "streamdsl/temporal/names.py",
+        "streamdsl/temporal/identifiers.py",
         "return ascii(exact(name))",
         "return f\"'{name}'\"",
         "field_of_any_name",
@@ -1144,8 +1144,8 @@ SABOTAGES = (
     ),
     Sabotage(
         "ends that an id does not have any more are remembered",
-        "streamdsl/temporal/cti.py",
-        "        self._look_through_deaths()\n",
+        "streamdsl/temporal/event_table.py",
+        "        self._compact_expirations()\n",
         "",
         "leaves_nothing_however_often",
     ),

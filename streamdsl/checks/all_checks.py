@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from streamdsl.checks.cost import every_row_with_every_other, filters_above_modules, opaque_lambdas
 from streamdsl.checks.finding import Finding
-from streamdsl.checks.plans import Checked
+from streamdsl.checks.plans import PlanView
 from streamdsl.checks.state import (
     last_samples,
     no_cti_passes,
@@ -20,7 +20,7 @@ from streamdsl.checks.state import (
 )
 from streamdsl.plan.node import Node, Source
 
-Check: TypeAlias = Callable[[Node, Checked], Iterator[Finding]]
+Check: TypeAlias = Callable[[Node, PlanView], Iterator[Finding]]
 
 CHECKS: Final[tuple[Check, ...]] = (
     sources_that_may_have_edges,
@@ -45,7 +45,7 @@ def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
     >>> findings(shift(Source("trips"), 5))
     []
     """
-    checked = Checked(plan)
+    checked = PlanView(plan)
     nodes = [node for node in checked.nodes() if not (isinstance(node, Source) and node.source in bounded)]
     everything = [found for node in nodes for check in CHECKS for found in check(node, checked)]
     # A source may be several equal nodes.

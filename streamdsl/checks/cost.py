@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamdsl.checks.finding import Finding
-from streamdsl.checks.plans import Checked
+from streamdsl.checks.plans import PlanView
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import Opaque, reads
 from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, WindowApply
 from streamdsl.plan.properties import expressions
-from streamdsl.rewrite.conditions import conjuncts, is_plain
+from streamdsl.rewrite.filter_conditions import conjuncts, is_plain
 from streamdsl.udm.window_lambda import OpaqueWindow
 
 WRITE_EXPRESSIONS = (
@@ -18,7 +18,7 @@ WRITE_EXPRESSIONS = (
 )
 
 
-def opaque_lambdas(node: Node, plan: Checked) -> Iterator[Finding]:
+def opaque_lambdas(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find what runs as Python row by row, or window by window."""
     if any(isinstance(part, Opaque) for expr in expressions(node) for part in expr.walk()):
         yield plan.finding(
@@ -30,7 +30,7 @@ def opaque_lambdas(node: Node, plan: Checked) -> Iterator[Finding]:
         yield plan.finding(node, "note", what, WRITE_EXPRESSIONS)
 
 
-def every_row_with_every_other(node: Node, plan: Checked) -> Iterator[Finding]:
+def every_row_with_every_other(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find joins in which nothing but time says what belongs together; a side of one row at a time is no matter."""
     if isinstance(node, Join) and node.matching == Matching() and not any(each.one_at_a_time for each in node.inputs):
         what = "is a cross join: it pairs every left row with every right row that lives at the same time"
@@ -39,7 +39,7 @@ def every_row_with_every_other(node: Node, plan: Checked) -> Iterator[Finding]:
         )
 
 
-def filters_above_modules(node: Node, plan: Checked) -> Iterator[Finding]:
+def filters_above_modules(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find filters that would go below a module if it promised that they may."""
     if not isinstance(node, Where):
         return

@@ -37,7 +37,7 @@ def busy(until: int, step: int) -> list[Lifetime]:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WindowSetting:
     """What the CTI of a window operator depends on."""
 
     windows: Windows
@@ -73,25 +73,25 @@ def needs_later_rows(windows: Windows) -> bool:
     return any(far < window.re and few.belongs(past, window) for window in few.over([past, Lifetime(far, far + 1)]))
 
 
-def frame_of(node: Windowed, time_sensitive: bool, sees_ends: bool) -> Frame:
+def frame_of(node: Windowed, time_sensitive: bool, sees_ends: bool) -> WindowSetting:
     """Return a node's frame; a module that clips for itself is one over clipped windows."""
     clip = node.clip if sees_ends or not time_sensitive or node.clip.right else Clip.FULL
-    return Frame(node.windows, clip, node.output, time_sensitive)
+    return WindowSetting(node.windows, clip, node.output, time_sensitive)
 
 
-def remedies(frame: Frame, situation: Situation) -> list[str]:
+def remedies(frame: WindowSetting, situation: Situation) -> list[str]:
     """Return the settings of the window that let the CTI follow.
 
     >>> from streamdsl.windows import Count, Hopping
-    >>> remedies(Frame(Count(3), Clip.NONE, Output.ALIGN, False), idle)
+    >>> remedies(WindowSetting(Count(3), Clip.NONE, Output.ALIGN, False), idle)
     ['output=sd.Output.POINT_AT_END']
-    >>> remedies(Frame(Hopping(10, 10), Clip.NONE, Output.ALIGN, True), unending)
+    >>> remedies(WindowSetting(Hopping(10, 10), Clip.NONE, Output.ALIGN, True), unending)
     ['clip=sd.Clip.RIGHT']
     """
     return [text for text, changed in _changes(frame) if not changed.is_held(situation)]
 
 
-def _changes(frame: Frame) -> Iterator[tuple[str, Frame]]:
+def _changes(frame: WindowSetting) -> Iterator[tuple[str, WindowSetting]]:
     windows = frame.windows
     for setting, bounded in windows.bounded():
         yield setting, replace(frame, windows=bounded)

@@ -13,7 +13,7 @@ from streamdsl.plan.node import Group, GroupApply, Node
 
 
 @dataclass(slots=True)
-class Checked:
+class PlanView:
     """A plan with what checks ask about its nodes, by `id()`; a node without a line has that of the nearest one above it."""
 
     plan: Node
@@ -56,7 +56,7 @@ class Checked:
         >>> from streamdsl.plan.node import Source, ToEdges, clip_duration, shift
         >>> samples = ToEdges(Source("samples"), None)
         >>> shifted, clipped = shift(samples, 5), clip_duration(samples, 5)
-        >>> Checked(shifted).open_rows(shifted).origin.name, Checked(clipped).open_rows(clipped)
+        >>> PlanView(shifted).open_rows(shifted).origin.name, PlanView(clipped).open_rows(clipped)
         ('ToEdges', None)
         """
         for each in node.walk():

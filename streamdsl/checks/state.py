@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from streamdsl.checks.finding import Finding
-from streamdsl.checks.holding import Frame, busy, frame_of, idle, needs_later_rows, remedies, unending
-from streamdsl.checks.plans import Checked
+from streamdsl.checks.holding import WindowSetting, busy, frame_of, idle, needs_later_rows, remedies, unending
+from streamdsl.checks.plans import PlanView
 from streamdsl.expr import describe
 from streamdsl.plan.facts import Open
 from streamdsl.plan.node import AlterLifetime, AsofJoin, Node, Scan, Select, Source, ToEdges, Where, Windowed
@@ -21,7 +21,7 @@ PROMISE = "if ends beyond the window change nothing, promise it on the module: i
 END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only starts count"
 
 
-def rows_that_never_end(node: Node, plan: Checked) -> Iterator[Finding]:
+def rows_that_never_end(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find operators that keep rows which the query itself leaves without end."""
     certain = [open for open in _kept(node, plan) if not open.depends_on_data]
     if certain:
@@ -29,7 +29,7 @@ def rows_that_never_end(node: Node, plan: Checked) -> Iterator[Finding]:
         yield plan.finding(node, "warning", f"keeps the rows of {origins} that never end until the input is closed", END_ROWS)
 
 
-def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
+def sources_that_may_have_edges(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find sources whose rows, where they have no end, stay somewhere."""
     if isinstance(node, Source) and not node.table:
         keepers = [plan.name(other) for other in plan.nodes() if Open(node, depends_on_data=True) in _kept(other, plan)]
@@ -38,7 +38,7 @@ def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
             yield plan.finding(node, "note", what, "where ends may fail to come, clip_duration(d) after the source")
 
 
-def _kept(node: Node, plan: Checked) -> list[Open]:
+def _kept(node: Node, plan: PlanView) -> list[Open]:
     """Return the open rows that an operator has in its state as long as they live."""
     kept = node.kept_inputs
     if isinstance(node, Windowed) and (node.windows.ends_count or _sees_ends(node)):
@@ -46,7 +46,7 @@ def _kept(node: Node, plan: Checked) -> list[Open]:
     return [found for each in kept if (found := plan.open_rows(each))]
 
 
-def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
+def rows_of_sequences(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find window sequences that keep every row, and those that keep something of every key."""
     if not isinstance(node, Windowed) or not isinstance(node.windows, Sequenced):
         return
@@ -60,7 +60,7 @@ def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
         yield plan.finding(node, "note", f"keeps {kept} of every key for ever, also of keys that get no more rows", remedy)
 
 
-def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
+def windows_that_hold_the_cti(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find window operators whose CTI stays where it is however far the input's goes."""
     if not isinstance(node, Windowed):
         return
@@ -78,7 +78,7 @@ def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
     yield from _held_by_open_rows(node, frame, plan)
 
 
-def _held_by_open_rows(node: Windowed, frame: Frame, plan: Checked) -> Iterator[Finding]:
+def _held_by_open_rows(node: Windowed, frame: WindowSetting, plan: PlanView) -> Iterator[Finding]:
     rows = plan.open_rows(node.input)
     found = remedies(frame, unending)
     if rows is None or not frame.is_held(unending) or (frame.is_held(busy) and set(found) & set(remedies(frame, busy))):
@@ -100,7 +100,7 @@ def _sees_ends(node: Windowed) -> bool:
     return node.sees_ends and not may_clip_right(node)
 
 
-def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:
+def no_cti_passes(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find operators that no CTI passes: those that compute LEs, or read REs, which may still change."""
     if isinstance(node, AlterLifetime) and node.starts_computed:
         starts = _and(list(map(describe, node.starts_computed)))
@@ -117,14 +117,14 @@ def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:
         yield plan.finding(node, "warning", what, "read life.le alone; after to_points_at_end() it is the end")
 
 
-def last_samples(node: Node, plan: Checked) -> Iterator[Finding]:
+def last_samples(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find the samples of keys that get no other."""
     if isinstance(node, ToEdges) and (node.key is not None or id(node) in plan.inside):
         what = "keeps the last row of every key for ever, also of keys that get no more rows"
         yield plan.finding(node, "note", what, "where keys come and go, end rows after a time instead: alter_duration(d)")
 
 
-def unbounded_reach(node: Node, plan: Checked) -> Iterator[Finding]:
+def unbounded_reach(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find as-of joins without a tolerance that keep rows, or wait, for ever."""
     if not isinstance(node, AsofJoin) or node.near.tolerance < INFINITY:
         return
@@ -138,7 +138,7 @@ def unbounded_reach(node: Node, plan: Checked) -> Iterator[Finding]:
         yield plan.finding(node, "note", "keeps the last right row of every key for ever", TOLERANCE)
 
 
-def states_of_groups(node: Node, plan: Checked) -> Iterator[Finding]:
+def states_of_groups(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find stream operators whose state stays, whatever becomes of their group."""
     if isinstance(node, Scan) and type(node.module).is_empty is UDSO.is_empty and id(node) in plan.inside:
         what = f"keeps the state of {node.module.label} of every group for ever"

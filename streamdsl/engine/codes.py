@@ -13,8 +13,8 @@ from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of
 from streamdsl.expr.encoding import integer_codes
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, payload_key
+from streamdsl.temporal.value_arrays import distinct
 
 
 def factorise(column: Column) -> Rows:
@@ -31,7 +31,7 @@ def factorise(column: Column) -> Rows:
     if column.dtype.kind == "f":
         return integer_codes(np.where(column != column, np.nan, column + 0.0).view(np.int64))[0]
     values = column.tolist()
-    if not unique(map(type, values)) <= AS_THEY_ARE:
+    if not distinct(map(type, values)) <= AS_THEY_ARE:
         values = list(map(payload_key, values))
     return hashed_codes(values)
 

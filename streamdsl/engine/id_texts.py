@@ -25,8 +25,8 @@ from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import as_arrow, as_numpy, surround, text_array
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
+from streamdsl.temporal.value_arrays import distinct
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
@@ -158,7 +158,7 @@ def _written_inside(column: Any) -> Parts | None:
     """Return the texts of a part of ids, which may be names, and None where there is no row."""
     if isinstance(column, np.ndarray) and column.dtype == object:
         values = column.tolist()
-        return [text_array(list(map(repr, values)))] if unique(map(type, values)) <= {int, str, NoneType} else None
+        return [text_array(list(map(repr, values)))] if distinct(map(type, values)) <= {int, str, NoneType} else None
     return _written(column)
 
 
@@ -192,7 +192,9 @@ def _one_behind_the_other(one: Any, other: Any) -> Any:
 
 def _texts(values: list[Any]) -> list[str]:
     """Return the texts of the `payload_key`s of values."""
-    return list(map(repr, values)) if unique(map(type, values)) <= _AS_PYTHON else [_text(payload_key(value)) for value in values]
+    return (
+        list(map(repr, values)) if distinct(map(type, values)) <= _AS_PYTHON else [_text(payload_key(value)) for value in values]
+    )
 
 
 def _float_texts(floats: Column) -> Chosen:

@@ -21,8 +21,8 @@ from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
 from streamdsl.expr.deferred import DeferredColumn
 from streamdsl.expr.table import Column, column_of, concat_columns, concat_parts, flatnonzero, object_column
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 
 class DeferredIds(ABC):
@@ -203,7 +203,7 @@ def recurs(ids: Ids) -> bool:
         return True
     if isinstance(ids, (PairIds, VersionedIds)):
         return any(map(recurs, ids.columns))
-    return isinstance(ids, np.ndarray) and ids.dtype == object and not unique(map(type, ids.tolist())) <= _OWN
+    return isinstance(ids, np.ndarray) and ids.dtype == object and not distinct(map(type, ids.tolist())) <= _OWN
 
 
 def names(ids: Ids) -> Ids:

@@ -24,22 +24,22 @@ from streamdsl.temporal import (
     MIN_TIME,
     Cti,
     Event,
+    EventReader,
     EventTable,
     Insert,
     ProgressGenerator,
     Rejected,
     Rejections,
     Retract,
-    TimeReader,
     Unit,
     plain,
     plains,
     sync_time,
     to_duration,
 )
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 _FEW: Final = 16
 """Up to this many changes pass as a row batch, more in columns."""
@@ -69,7 +69,7 @@ class Ingress:
         self.source = source
         self.name = source.source
         self.unit = unit
-        self.reader = TimeReader(unit)
+        self.reader = EventReader(unit)
         self.schema = source.payload
         self.table = EventTable(source.source, source.on_violation)
         policy = source.progress
@@ -77,7 +77,7 @@ class Ingress:
         self._is_plain = self.progress is None or self.progress.kind == "slack"
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
         self.numbers = RowNumbers()
-        self._before: tuple[ProgressGenerator | None, TimeReader, Schema | None, RowNumbers] | None = None
+        self._before: tuple[ProgressGenerator | None, EventReader, Schema | None, RowNumbers] | None = None
         self._staged = (0, 0)
         self._is_taken = False
         self.events_in = 0
@@ -212,7 +212,7 @@ class Ingress:
         """Process insertions, and the CTI after them if there is one; None, with no effect, unless all are plain."""
         last = piece[-1]
         inserts: Sequence[Any] = piece[:-1] if isinstance(last, Cti) else piece
-        if unique(map(type, inserts)) != {Insert}:
+        if distinct(map(type, inserts)) != {Insert}:
             return None
         cti = self.reader.event(last) if isinstance(last, Cti) else None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])

@@ -27,9 +27,9 @@ from streamdsl.expr.encoding import NumericSource, dictionary_encode, integer_co
 from streamdsl.expr.nodes import Constant, Expr, Field, Make, Whole
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, least, object_column
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, PLAIN, payload_key
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 BITS: Final = 62
 """The bits of a group number; numbers are not negative."""
@@ -107,7 +107,7 @@ class PartNumbers:
                 self._shown.put(np.array(self._free), None, self._shown.size)
             places = flatnonzero(is_there)
             values = self._shown[places].tolist()
-            keys = _plain_keys(values, unique(map(type, values)))
+            keys = _plain_keys(values, distinct(map(type, values)))
             self._numbers.update(zip(keys, (self.limit + places).tolist(), strict=True))
 
     def of(self, column: AnyColumn) -> Ticks:
@@ -137,7 +137,7 @@ class PartNumbers:
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
-        kinds = unique(map(type, values))
+        kinds = distinct(map(type, values))
         if len(values) >= _MANY and kinds <= _PLAIN:
             if not self._are_own or kinds.isdisjoint(_NUMBERS):
                 return self._remembered(_plain_keys(values, kinds), values, kinds)
@@ -370,7 +370,7 @@ def _payload_keys(values: AnyColumn) -> Column:
 
 
 def _is_plain(column: Column) -> bool:
-    return column.dtype != object or unique(map(type, column.tolist())) <= _PLAIN
+    return column.dtype != object or distinct(map(type, column.tolist())) <= _PLAIN
 
 
 def _made(column: AnyColumn) -> Column:

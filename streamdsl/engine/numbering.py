@@ -7,7 +7,7 @@ from numbers import Number
 from typing import Any, Final
 
 from streamdsl.engine.versions import RowVersion
-from streamdsl.temporal.alike import unique
+from streamdsl.temporal.value_arrays import distinct
 
 _MOST: Final = 2**62
 """Rows are not numbered so far."""
@@ -55,7 +55,7 @@ class RowNumbers:
 
     def are_clear(self, ids: Sequence[Any]) -> bool:
         """Say whether ids, each an int or a str, are numbers of no row, and never will be; of others it is not said."""
-        kinds = unique(map(type, ids))
+        kinds = distinct(map(type, ids))
         if int not in kinds:
             return kinds == {str}
         integers = ids if len(kinds) == 1 else [id for id in ids if type(id) is int]

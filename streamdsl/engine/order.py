@@ -21,8 +21,8 @@ from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, pa
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 _MANY: Final = 256
 """So many values are ranked by Arrow, where it is there."""
@@ -169,7 +169,7 @@ def _ranked(column: Column) -> Column:
     typed = column_of(values) if values else column
     if typed.dtype != object:
         return typed
-    kinds = unique(map(type, values))
+    kinds = distinct(map(type, values))
     found = _arrow_ranks(values, kinds) if len(values) >= _MANY else None
     if found is not None:
         return found

@@ -15,7 +15,7 @@ from streamdsl.engine.step_output import output_events
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table
 from streamdsl.temporal import CHT, Event, Unit
-from streamdsl.temporal.frames import History, Memo, Values, payload_columns
+from streamdsl.temporal.pandas_frames import HistoryColumns, PayloadMemo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
 
 _SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple", Shape.SCALAR: "scalar"}
@@ -40,10 +40,10 @@ class Outcome:
         with collector_paused():
             return CHT.ordered(le.tolist(), re.tolist(), table.payloads(), self.unit)
 
-    def history(self, fields: Sequence[str] = ()) -> History:
+    def history(self, fields: Sequence[str] = ()) -> HistoryColumns:
         """Return the canonical history table in columns; `fields` are columns even where there is no row."""
         le, re, table = self._rows()
-        return History(le, re, *payload_fields(table, fields), self.unit)
+        return HistoryColumns(le, re, *payload_fields(table, fields), self.unit)
 
     def _rows(self) -> tuple[Ticks, Ticks, Table]:
         """Return the lifetimes and payloads of the rows that are left, in order of (LE, RE, payload)."""
@@ -54,10 +54,10 @@ class Outcome:
         return rows.le[order], rows.re_new[order], rows.table.take(order)
 
 
-def payload_fields(table: Table, fields: Sequence[str]) -> tuple[Mapping[str, Values], Memo | None]:
+def payload_fields(table: Table, fields: Sequence[str]) -> tuple[Mapping[str, Values], PayloadMemo | None]:
     """Return payloads field by field, and the memo of their shape."""
     shape = _SHAPES.get(table.schema.shape)
     if shape is None or not table.size or not table.schema.names:
         columns, memo = payload_columns(table.payloads(), fields)
         return columns, memo
-    return table.columns, Memo(shape=shape, fields=list(table.schema.names))
+    return table.columns, PayloadMemo(shape=shape, fields=list(table.schema.names))

@@ -30,7 +30,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 if TYPE_CHECKING:
     from streamdsl.engine.diagnose import SourceStats
@@ -160,7 +160,7 @@ class Session(RunningQuery[T]):
     def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[T]]:
         """Take the last batches of some sources and end every source, all at once as far as can be; see `push` and `end`."""
         self._check_open()
-        time = whole(time, "a session ends at a time in ticks, which is")
+        time = whole_number(time, "a session ends at a time in ticks, which is")
         if not isinstance(last, Mapping):
             raise QueryError(f"the last batches are given by source, not as {last!r}", hint='end_with({"trips": events}, time)')
         sent = []

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct, typed_array
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -42,8 +42,8 @@ def column_of(values: Sequence[Any]) -> Column:
     >>> column_of([1, 2]).dtype, column_of([1, 2.0]).dtype, column_of([1, None]).dtype, column_of([2**64]).dtype
     (dtype('int64'), dtype('O'), dtype('O'), dtype('O'))
     """
-    kinds = unique(map(type, values))
-    column = packed(values, next(iter(kinds))) if len(kinds) == 1 else None
+    kinds = distinct(map(type, values))
+    column = typed_array(values, next(iter(kinds))) if len(kinds) == 1 else None
     if column is not None:
         return column
     if any(issubclass(kind, np.generic) for kind in kinds):
@@ -169,7 +169,7 @@ class Dictionary:
         """Materialize the deferred values."""
         if self._deferred_source is not None:
             values, self._deferred_source, self._rows = self._deferred_source.values(self._deferred_rows), None, None
-            self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
+            self.is_typed |= not _TYPED.isdisjoint(distinct(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
     def __getstate__(self) -> Any:

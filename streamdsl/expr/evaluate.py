@@ -52,10 +52,10 @@ from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column, payload_table
 from streamdsl.expr.user_calls import call_function, with_row_views
 from streamdsl.expr.vector import Operand, Scalar
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 R = TypeVar("R")
 _SCALARS: Final = frozenset({int, float, bool, str, bytes, type(None)})
@@ -208,7 +208,7 @@ def _lives(le: Ticks, re: Ticks) -> list[Lifetime]:
 def _is_scalar(column: Column) -> bool:
     if column.dtype != object:
         return True
-    kinds = unique(map(type, column.tolist()))
+    kinds = distinct(map(type, column.tolist()))
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 
@@ -225,7 +225,7 @@ def _column_of_field(table: Table, name: str) -> Column | None:
     column = None if table.schema.shape is Shape.OBJECT else table.columns.get(name)
     if column is None or table.schema.shape is not Shape.SCALAR:
         return column
-    return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
+    return column if column.dtype != object or distinct(map(type, column.tolist())) <= IMMUTABLE else None
 
 
 def evaluate_deferred(expr: Expr, inputs: Inputs) -> AnyColumn:
@@ -323,7 +323,7 @@ def _distinct_values_cache(inputs: Inputs) -> dict[Field, _DistinctValues] | Non
 
 def _distinct_values(field: Field, column: DeferredColumn, sides: int) -> _DistinctValues:
     codes, values = column.encoded()
-    are_texts = values.dtype == object and unique(map(type, values.tolist())) <= _TEXTS
+    are_texts = values.dtype == object and distinct(map(type, values.tolist())) <= _TEXTS
     table = Table(Schema.record([field.name]), {field.name: values}, len(values))
     return _DistinctValues(codes, _ColumnEvaluator(Inputs((table,) * sides, len(values))) if are_texts else None, {})
 
@@ -384,7 +384,7 @@ class _ColumnEvaluator:
         except Exception:  # the rows tell which of them fails first
             return None
         codes = self.select_rows(codes)
-        if found.dtype == object and not (kinds := unique(map(type, found.tolist()))) <= _TEXTS:
+        if found.dtype == object and not (kinds := distinct(map(type, found.tolist()))) <= _TEXTS:
             return column_of(found[codes].tolist()) if kinds <= IMMUTABLE else None
         return found[codes] if found.dtype != object else DeferredColumn(EncodedSource(codes, found))
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
-from streamdsl.temporal.names import exact
+from streamdsl.temporal.identifiers import exact
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]

@@ -29,7 +29,7 @@ from streamdsl.expr.nodes import (
 )
 from streamdsl.expr.row_evaluator import attribute_of
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.temporal.names import literal
+from streamdsl.temporal.identifiers import literal
 from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]

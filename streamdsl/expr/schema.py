@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import SchemaError, shortened
-from streamdsl.temporal.names import exact
+from streamdsl.temporal.identifiers import exact
 from streamdsl.temporal.payload import Record, is_dataclass, is_namedtuple
 
 

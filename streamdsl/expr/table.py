@@ -19,9 +19,9 @@ from streamdsl.expr.deferred import object_column as object_column
 from streamdsl.expr.lists import concat_lists, list_source
 from streamdsl.expr.nested import concat_nested, concat_nullable, is_nested, with_nulls
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 _SMALL: Final = 16
 """Columns with fewer values are processed in Python, which costs less than calling numpy."""
@@ -44,7 +44,7 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
         is_alike = kinds <= _MAPPINGS and all(names == each.keys() for each in items)
         return {name: itemgetter(name) for name in schema.names} if is_alike else None
     if schema.shape is Shape.TUPLE:
-        is_alike = kinds == {tuple} and unique(map(len, payloads)) == {len(schema.names)}
+        is_alike = kinds == {tuple} and distinct(map(len, payloads)) == {len(schema.names)}
     else:
         is_alike = kinds == {schema.cls} and issubclass(schema.cls or object, tuple)
     if is_alike:
@@ -140,7 +140,7 @@ class Table:
         payloads = plains(payloads) if plainly and schema.shape is Shape.OBJECT else payloads
         if schema.shape is Shape.OBJECT:
             return cls(schema, {"": object_column(payloads)}, len(payloads))
-        getters = _getters(schema, payloads, unique(map(type, payloads)) if kinds is None else kinds)
+        getters = _getters(schema, payloads, distinct(map(type, payloads)) if kinds is None else kinds)
         if getters is None:
             rows = list(map(schema.values, plains(payloads) if plainly else payloads))
             fields = {name: [row[place] for row in rows] for place, name in enumerate(schema.names)}
@@ -200,7 +200,7 @@ def payload_table(payloads: Sequence[Any]) -> Table:
     >>> payload_table([1, (2, 3)]).payloads()
     [1, (2, 3)]
     """
-    kinds = unique(map(type, payloads))
+    kinds = distinct(map(type, payloads))
     if len(kinds) > 1 and any(Schema.of_type(kind) != Schema.scalar() for kind in kinds):
         return Table.of_objects(payloads)
     try:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.expr.table import Column
-from streamdsl.temporal.alike import unique
+from streamdsl.temporal.value_arrays import distinct
 
 _INT64: Final = (-(2**63), 2**63 - 1)
 _EXACT: Final = 2**53
@@ -182,7 +182,7 @@ def _kind(value: Operand) -> str:
 def _is_text(value: Operand) -> bool:
     if isinstance(value, Scalar):
         return type(value.value) is str
-    return value.dtype == object and unique(map(type, value.tolist())) == {str}
+    return value.dtype == object and distinct(map(type, value.tolist())) == {str}
 
 
 def _raw(value: Operand) -> Any:

@@ -13,7 +13,7 @@ from streamdsl.expr.table import Column
 from streamdsl.io.columns import check_names
 from streamdsl.io.from_arrow import arrow_times, arrow_values
 from streamdsl.io.times import TimeColumn
-from streamdsl.temporal.frames import MEMO
+from streamdsl.temporal.pandas_frames import MEMO
 
 
 class ArrowColumns:

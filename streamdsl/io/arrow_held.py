@@ -218,7 +218,7 @@ def _place_of(array: Any) -> tuple[Any, ...]:
 
 
 def held_values(array: Any) -> AnyColumn:
-    """Return a chunked array as payload values, held if it can be and is worth it: all values are known to be Python's.
+    """Return a chunked array as payload values, deferred if all of its values are certain to become Python's own.
 
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
     ('DeferredColumn', 'ndarray')

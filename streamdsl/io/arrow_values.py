@@ -23,9 +23,9 @@ from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
-from streamdsl.temporal.alike import unique
-from streamdsl.temporal.frames import Values
+from streamdsl.temporal.pandas_frames import Values
 from streamdsl.temporal.payload import PLAIN, plain
+from streamdsl.temporal.value_arrays import distinct
 
 _MOST_ITEMS: Final = 2**31 - 1
 """So many items fit into one array of lists."""
@@ -64,8 +64,8 @@ def arrow_array(name: str, values: Values | DeferredColumn, hint: Any = None) ->
         array = as_arrow(values)
     else:
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        kinds = unique(map(type, listed)) - {NoneType}
-        items = unique(map(type, _items(listed))) - {NoneType} if kinds == {list} else set()
+        kinds = distinct(map(type, listed)) - {NoneType}
+        items = distinct(map(type, _items(listed))) - {NoneType} if kinds == {list} else set()
         if kinds and not (items or kinds) <= PLAIN:
             listed = [unnested(value, _leaf) for value in listed]
         try:
@@ -122,7 +122,7 @@ def _array_of_plain(part: AnyColumn) -> Any:
     if column.dtype != object:
         return as_arrow(column)
     listed = column.tolist()
-    return text_array(listed) if str in (kinds := unique(map(type, listed))) and kinds <= {str, NoneType} else None
+    return text_array(listed) if str in (kinds := distinct(map(type, listed))) and kinds <= {str, NoneType} else None
 
 
 def _array_of(values: list[Any], kinds: set[type]) -> Any:
@@ -168,7 +168,7 @@ def _array_of_all(values: AnyColumn) -> Any:
         if isinstance(values.source, ArrowSource):
             return values.source.array_of(values.rows)
         values = values.column
-    kinds = unique(map(type, values.tolist())) - {NoneType}
+    kinds = distinct(map(type, values.tolist())) - {NoneType}
     try:
         array = arrow_array("", values) if len(kinds) == 1 else None
     except SchemaError:
@@ -224,7 +224,7 @@ def _exact(values: list[Any]) -> list[Any]:
 def _check_alike(values: Iterable[Any]) -> None:
     """Raise `TypeError` for values that Arrow would take for others: text for bytes, times for dates, times without a zone."""
     values = list(values)
-    families = {_FAMILIES.get(kind, kind) for kind in unique(map(type, values)) if kind is not type(None)}
+    families = {_FAMILIES.get(kind, kind) for kind in distinct(map(type, values)) if kind is not type(None)}
     if len(families) > 1:
         raise TypeError(f"they are of several types: {', '.join(sorted(kind.__name__ for kind in families))}")
     if not families & {datetime, time, list, dict}:

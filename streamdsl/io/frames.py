@@ -22,10 +22,10 @@ from streamdsl.io.values import unnested
 from streamdsl.plan.types import Hints
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
 from streamdsl.temporal.events import PhysicalEvent
-from streamdsl.temporal.frames import (
+from streamdsl.temporal.pandas_frames import (
     MEMO,
-    History,
-    Memo,
+    HistoryColumns,
+    PayloadMemo,
     Values,
     column_names,
     frame_times,
@@ -67,7 +67,7 @@ class PhysicalRows:
     re: Ticks
     re_new: Ticks
     fields: Mapping[str, Values]
-    memo: Memo | None
+    memo: PayloadMemo | None
     types: Hints
     unit: Unit | None
     cti_places: NDArray[np.intp]
@@ -146,7 +146,7 @@ _RUN: Final = 64
 """Events of one kind that come in runs of so many, on the average, share what is written of it."""
 
 
-def history_to_arrow(history: History, types: Hints | None = None) -> Any:
+def history_to_arrow(history: HistoryColumns, types: Hints | None = None) -> Any:
     """Return a history as an Arrow table, columns as in `history_to_pandas`.
 
     `types` are what is known of the fields' values: a column without a value, or of integers among floats, gets its type from
@@ -204,7 +204,7 @@ def _repeats(kind: str, bits: int) -> Any:
     return pa.repeat(text_array([kind])[0], 1 << bits)
 
 
-def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
+def _arrow_table(arrays: Mapping[str, Any], memo: PayloadMemo | None) -> Any:
     import pyarrow as pa
 
     for name in arrays:
@@ -230,7 +230,7 @@ def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
     return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
 
 
-def history_to_polars(history: History) -> pl.DataFrame:
+def history_to_polars(history: HistoryColumns) -> pl.DataFrame:
     """Return a history as a polars frame, columns as in `history_to_pandas`; values of mixed types are kept as Python objects.
 
     Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64. `QueryError` without

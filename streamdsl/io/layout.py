@@ -15,7 +15,7 @@ from streamdsl.io.binding import Inserts
 from streamdsl.io.columns import Columns
 from streamdsl.io.times import Where, unit_of
 from streamdsl.temporal import CHRONON, INFINITY, Unit, add_times
-from streamdsl.temporal.frames import column_names
+from streamdsl.temporal.pandas_frames import column_names
 from streamdsl.temporal.time import Ticks
 
 PHYSICAL: Final = ("kind", "id", "le", "re", "re_new")

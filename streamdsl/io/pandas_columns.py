@@ -17,7 +17,7 @@ from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
 from streamdsl.io.values import number_column, value_column
-from streamdsl.temporal.frames import MEMO
+from streamdsl.temporal.pandas_frames import MEMO
 
 _COPY_ON_WRITE: Final = int(pd.__version__.split(".")[0]) >= 3
 

@@ -9,8 +9,8 @@ from streamdsl.errors import SchemaError, shortened
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.io.uniform import Fields
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import is_namedtuple, plains
+from streamdsl.temporal.value_arrays import distinct
 
 _BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -39,7 +39,7 @@ def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> 
 
     Raises `SchemaError`, which names the row by its number, as `schema_for` does.
     """
-    kinds = unique(map(type, payloads))
+    kinds = distinct(map(type, payloads))
     try:
         table = Table.from_payloads(payloads, schema, plainly=True, kinds=kinds)
         if _are_alike(table.schema, kinds):

@@ -25,10 +25,10 @@ from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.uniform import Fields, UniformRows
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit
-from streamdsl.temporal.alike import unique
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, EventReader, Insert, Retract, Unit, check_unit
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = Non
     >>> read_events([Insert("a", 1, 5, "x"), Cti(6)]).unit
     'tick'
     """
-    reader = TimeReader(check_unit(unit))
+    reader = EventReader(check_unit(unit))
     read = list(map(reader.event, _items(events, "events")))
     first = next((event for event in read if isinstance(event, Insert)), None)
     schema = as_schema(payload) or (schema_for(None, first.id, first.payload) if first is not None else None)
@@ -65,10 +65,10 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     >>> list(read_rows([(1, 5, "x")]).events())
     [Insert(id=0, le=1, re=5, payload='x')]
     """
-    return _bind_rows(list(_items(rows, "rows")), TimeReader(check_unit(unit)), as_schema(payload))
+    return _bind_rows(list(_items(rows, "rows")), EventReader(check_unit(unit)), as_schema(payload))
 
 
-def _bind_rows(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Bound:
+def _bind_rows(rows: Sequence[Any], reader: EventReader, schema: Schema | None) -> Bound:
     """Read rows a few thousand at a time, as many as a processor's cache holds: each is looked at several times."""
     pieces: list[Piece] = []
     uniform = UniformRows.of(rows)
@@ -82,7 +82,7 @@ def _bind_rows(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -
     return Bound(reader.found, schema, lambda: iter(pieces), len(rows))
 
 
-def _uniform_inserts(fields: Fields | None, reader: TimeReader, schema: Schema | None) -> Inserts | None:
+def _uniform_inserts(fields: Fields | None, reader: EventReader, schema: Schema | None) -> Inserts | None:
     """Return rows in columns as insertions; None for what is no `(le, re, payload)` of numbers."""
     match fields:
         case [np.ndarray() as le, np.ndarray() as re, payload] if le.dtype == re.dtype == np.int64:
@@ -91,9 +91,9 @@ def _uniform_inserts(fields: Fields | None, reader: TimeReader, schema: Schema |
     return None
 
 
-def _inserts(rows: Sequence[Any], first: int, reader: TimeReader, schema: Schema | None) -> Inserts:
+def _inserts(rows: Sequence[Any], first: int, reader: EventReader, schema: Schema | None) -> Inserts:
     """Return rows as columns; raises `QueryError` for one that is none."""
-    if not all(issubclass(kind, tuple) for kind in unique(map(type, rows))) or not unique(map(len, rows)) <= {3}:
+    if not all(issubclass(kind, tuple) for kind in distinct(map(type, rows))) or not distinct(map(len, rows)) <= {3}:
         number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
         hint = "a payload that is there from time 1 until 5 is the row (1, 5, payload)"
         if isinstance(odd, PhysicalEvent):
@@ -104,7 +104,7 @@ def _inserts(rows: Sequence[Any], first: int, reader: TimeReader, schema: Schema
     return Inserts(None, *_lifetimes(reader, starts, ends, first), table)
 
 
-def _lifetimes(reader: TimeReader, starts: Sequence[Any], ends: Sequence[Any], first: int) -> tuple[Ticks, Ticks]:
+def _lifetimes(reader: EventReader, starts: Sequence[Any], ends: Sequence[Any], first: int) -> tuple[Ticks, Ticks]:
     le, re = reader.ticks(starts), reader.ticks(ends)
     if le is not None and re is not None:
         return le, re
@@ -370,11 +370,11 @@ def _bound(value: object, source: Source) -> Bound:
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
     if items and type(items[0]) is tuple:
-        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
-    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in unique(map(type, items))):
+        return _bind_rows(items, EventReader(check_unit(source.time_unit)), as_schema(source.payload))
+    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in distinct(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
     if isinstance(items[0], tuple):
-        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
+        return _bind_rows(items, EventReader(check_unit(source.time_unit)), as_schema(source.payload))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
 

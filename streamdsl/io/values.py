@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.table import Column, column_of, object_column
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, fields_of, is_dataclass, is_nan, payload_order, plain
+from streamdsl.temporal.value_arrays import distinct
 
 
 def number_column(values: NDArray[Any]) -> Column:
@@ -54,7 +54,7 @@ def value_column(values: Sequence[Any]) -> Column:
     >>> value_column(["a", float("nan")]).tolist(), value_column([np.float32(0.5)]).tolist()
     (['a', None], [0.5])
     """
-    kinds = unique(map(type, values))
+    kinds = distinct(map(type, values))
     if kinds <= {str, type(None)}:
         return object_column(values)
     if not kinds <= PLAIN:

@@ -6,23 +6,23 @@
 """
 
 from streamdsl.rewrite.choice import as_chosen
-from streamdsl.rewrite.explain import explain
-from streamdsl.rewrite.optimizer import RULES, Fired, Rewriting, optimize, rewriting
-from streamdsl.rewrite.reading import reading_less
-from streamdsl.rewrite.rule import Mode, Rule, Setting
+from streamdsl.rewrite.explain_rewriting import explain
+from streamdsl.rewrite.input_projection import project_inputs
+from streamdsl.rewrite.optimizer import RULES, RewriteStep, Rewriting, optimize, rewriting
+from streamdsl.rewrite.rule import Mode, Rule, RuleContext
 from streamdsl.rewrite.share_equals import with_equal_parts
 
 __all__ = [
     "RULES",
-    "Fired",
     "Mode",
+    "RewriteStep",
     "Rewriting",
     "Rule",
-    "Setting",
+    "RuleContext",
     "as_chosen",
     "explain",
     "optimize",
-    "reading_less",
+    "project_inputs",
     "rewriting",
     "with_equal_parts",
 ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamdsl.plan.node import Node, Windowed
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.windows import Clip
 
 
-def clip_right(node: Node, setting: Setting) -> Node | None:
+def clip_right(node: Node, setting: RuleContext) -> Node | None:
     """Clip the members of a window to the right, where its modules promise that they ignore ends beyond the window.
 
     Lifetimes and ids stay. Sessions: CTIs come earlier, as no window waits for the ends of its members any more, and state is
@@ -31,7 +31,7 @@ def clip_right(node: Node, setting: Setting) -> Node | None:
     >>> print(explain(before, "reference"))
     window_aggregate_1 tumbling(10), a0 = Waited(), -> e.a0 [duration 10]  <denotation>
     └─ source:calls  <denotation>
-    >>> print(explain(clip_right(before, Setting()), "reference"))
+    >>> print(explain(clip_right(before, RuleContext()), "reference"))
     window_aggregate_1 tumbling(10), clip right, a0 = Waited(), -> e.a0 [duration 10]  <denotation>
     └─ source:calls  <denotation>
 
@@ -41,7 +41,7 @@ def clip_right(node: Node, setting: Setting) -> Node | None:
     ...     def compute_result(self, events, window):
     ...         return sum(event.end_time - event.start_time for event in events)
     >>> both = calls.tumbling_window(10).aggregate(lambda w: (w.udm(Waited()), w.udm(Lasting())))
-    >>> clip_right(both.plan(), Setting())
+    >>> clip_right(both.plan(), RuleContext())
     """
     if not isinstance(node, Windowed) or not may_clip_right(node):
         return None

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from streamdsl.expr.nodes import Binary, is_boolean
 from streamdsl.plan.node import Node, Where
-from streamdsl.rewrite.conditions import cannot_fail, is_plain
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.filter_conditions import cannot_fail, is_plain
+from streamdsl.rewrite.rule import RuleContext
 
 
-def fuse_filters(node: Node, setting: Setting) -> Node | None:
+def fuse_filters(node: Node, setting: RuleContext) -> Node | None:
     """Make one `where` of two, of the conditions joined by `&`.
 
     Lifetimes, CTIs and ids stay. `&` evaluates both sides, so the second condition must be one that cannot fail on the rows that
@@ -28,7 +28,7 @@ def fuse_filters(node: Node, setting: Setting) -> Node | None:
     where_2 e.zone == 'A'  <denotation>
     └─ where_1 e.fare > 7  <denotation>
        └─ source:trips  <denotation>
-    >>> print(explain(fuse_filters(before.plan(), Setting()), "reference"))
+    >>> print(explain(fuse_filters(before.plan(), RuleContext()), "reference"))
     where_1 (e.fare > 7) & (e.zone == 'A')  <denotation>
     └─ source:trips  <denotation>
 
@@ -36,7 +36,7 @@ def fuse_filters(node: Node, setting: Setting) -> Node | None:
 
     >>> guarded = trips.where(lambda e: e.fare != None).where(lambda e: e.fare > 7)
     >>> number = trips.where(lambda e: e.fare).where(lambda e: e.zone == "A")
-    >>> [fuse_filters(query.plan(), Setting()) for query in (guarded, number)]
+    >>> [fuse_filters(query.plan(), RuleContext()) for query in (guarded, number)]
     [None, None]
     """
     if not isinstance(node, Where) or not isinstance(node.input, Where) or setting.is_shared(node.input):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life, reads_lifetime
 from streamdsl.plan.node import Node, Select
-from streamdsl.rewrite.conditions import before, made_of
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.filter_conditions import before, made_of
+from streamdsl.rewrite.rule import RuleContext
 
 
-def fuse_selects(node: Node, setting: Setting) -> Node | None:
+def fuse_selects(node: Node, setting: RuleContext) -> Node | None:
     """Make one `select` of two: in the place of each field of the first stands what it is made of.
 
     Lifetimes, CTIs and ids stay. What is computed is so once: a field that is more than a field or a constant must be read at
@@ -33,7 +33,7 @@ def fuse_selects(node: Node, setting: Setting) -> Node | None:
     select_2 {tip: e.fare * 0.1}  (tip)  <denotation>
     └─ select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
        └─ source:trips  (zone, cents)  <denotation>
-    >>> print(explain(fuse_selects(before.plan(), Setting()), "reference"))
+    >>> print(explain(fuse_selects(before.plan(), RuleContext()), "reference"))
     select_1 {tip: (e.cents / 100) * 0.1}  (tip)  <denotation>
     └─ source:trips  (zone, cents)  <denotation>
 
@@ -41,7 +41,7 @@ def fuse_selects(node: Node, setting: Setting) -> Node | None:
 
     >>> twice = trips.select(fare=lambda e: e.cents / 100).select(square=lambda e: e.fare * e.fare)
     >>> opaque = trips.select(fare=lambda e: e.cents / 100).select(fare=lambda e: str(e.fare))
-    >>> [fuse_selects(query.plan(), Setting()) for query in (twice, opaque)]
+    >>> [fuse_selects(query.plan(), RuleContext()) for query in (twice, opaque)]
     [None, None]
     """
     if not isinstance(node, Select) or not isinstance(node.input, Select) or setting.is_shared(node.input):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from streamdsl.expr.nodes import Expr, Field, Make, reads
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Node, Select, WindowAggregate, WindowApply
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.udm.bases import AnyModule
 from streamdsl.udm.builtin import Count
 
@@ -22,7 +22,7 @@ class Use(NamedTuple):
     where: Expr | None
 
 
-def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
+def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:
     """Project records to the fields that a window's modules read, below the window; inside groups, so that keys are found first.
 
     Lifetimes, CTIs and the ids of rows stay. At least one module must be given whole payloads and promise what it `reads`; one
@@ -48,7 +48,7 @@ def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
     >>> print(explain(before.plan(), "reference"))
     window_aggregate_1 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
     └─ source:trips  (zone, taxi, fare)  <denotation>
-    >>> after = narrow_to_reads(before.plan(), Setting())
+    >>> after = narrow_to_reads(before.plan(), RuleContext())
     >>> print(explain(after, "reference"))
     window_aggregate_1 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
     └─ select_1 {fare: e.fare}  (fare)  <denotation>
@@ -65,7 +65,7 @@ def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
     ...     order_insensitive = False
     >>> of_class = sd.source("rides", Ride).tumbling_window(10).aggregate(Takings)
     >>> in_order = trips.tumbling_window(10).aggregate(InOrder)
-    >>> [narrow_to_reads(query.plan(), Setting()) for query in (of_class, in_order)]
+    >>> [narrow_to_reads(query.plan(), RuleContext()) for query in (of_class, in_order)]
     [None, None]
     """
     if not isinstance(node, (WindowAggregate, WindowApply)) or not node.takes_any_order:

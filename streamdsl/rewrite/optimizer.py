@@ -18,7 +18,7 @@ from streamdsl.rewrite.push_filter_below_lifetimes import push_filter_below_life
 from streamdsl.rewrite.push_filter_below_module import push_filter_below_module
 from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
 from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
-from streamdsl.rewrite.rule import Mode, Rule, Setting
+from streamdsl.rewrite.rule import Mode, Rule, RuleContext
 from streamdsl.rewrite.share_equals import share_equals
 from streamdsl.rewrite.share_panes import share_panes
 from streamdsl.rewrite.share_transposed import share_transposed
@@ -49,7 +49,7 @@ MOST_STEPS: Final = 10
 """Steps per node of the plan as written, after which rewriting ends: rules that undo one another would go on for ever."""
 
 
-class Fired(NamedTuple):
+class RewriteStep(NamedTuple):
     """One step: the rule, the node that it has replaced by another, and the plans that these are in."""
 
     rule: Rule
@@ -68,7 +68,7 @@ class Rewriting(NamedTuple):
     """A rewritten plan, and the steps to it, in order."""
 
     plan: Node
-    steps: tuple[Fired, ...]
+    steps: tuple[RewriteStep, ...]
 
     @property
     def fired(self) -> tuple[Rule, ...]:
@@ -95,9 +95,9 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
     ()
     """
     phases = [[rule for rule in phase if names is None or rule.__name__ in names] for phase in PHASES]
-    steps: list[Fired] = []
+    steps: list[RewriteStep] = []
     for _ in range(MOST_STEPS * len(list(nodes(plan)))):
-        step = _step(plan, Setting.of(plan, mode, engine), phases)
+        step = _step(plan, RuleContext.of(plan, mode, engine), phases)
         if step is None:
             break
         steps.append(step)
@@ -105,12 +105,12 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
     return Rewriting(plan, tuple(steps))
 
 
-def _step(plan: Node, setting: Setting, phases: list[list[Rule]]) -> Fired | None:
+def _step(plan: Node, setting: RuleContext, phases: list[list[Rule]]) -> RewriteStep | None:
     """Return what the first rule that fires does."""
     for phase in phases:
         for node in nodes(plan):
             for rule in phase:
                 new = rule(node, setting)
                 if new is not None:
-                    return Fired(rule, node, new, plan, replaced(plan, node, new))
+                    return RewriteStep(rule, node, new, plan, replaced(plan, node, new))
     return None

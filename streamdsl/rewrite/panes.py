@@ -9,7 +9,7 @@ from typing import Final
 from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Key, Make, rebuilt
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
-from streamdsl.rewrite.conditions import substituted
+from streamdsl.rewrite.filter_conditions import substituted
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum

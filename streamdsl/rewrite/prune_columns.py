@@ -9,15 +9,16 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.facts import Keeps
 from streamdsl.plan.node import Node, Select, Source
 from streamdsl.rewrite.demand import demands
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.rewrite.tree import nodes
 
 
-def prune_columns(node: Node, setting: Setting) -> Node | None:
+def prune_columns(node: Node, setting: RuleContext) -> Node | None:
     """Project a source to the fields that something reads, where joins or other operators would keep whole payloads.
 
     Lifetimes, CTIs and ids stay. What is read as a whole, by an opaque function, by a module or as a result, has all its fields.
-    Runs also read the columns that are used alone, from Parquet and CSV files and from frames, whatever is above (`reading.py`).
+    Runs also read the columns that are used alone, from Parquet and CSV files and from frames, whatever is above
+    (`input_projection.py`).
 
     Law: `join(l, r) == join(select(fields that are read of l)(l), r)`, if the join's projection reads fields.
 
@@ -39,7 +40,7 @@ def prune_columns(node: Node, setting: Setting) -> Node | None:
     join_1 on e.zone == e.zone, select {fare: l.fare, mm: r.mm}  (fare, mm)  <denotation>
     ├─ source:trips  (zone, fare, notes)  <denotation>
     └─ source:rain  (zone, mm)  <denotation>
-    >>> print(explain(prune_columns(before.left, Setting.of(before, "run")), "reference"))
+    >>> print(explain(prune_columns(before.left, RuleContext.of(before, "run")), "reference"))
     select_1 {zone: e.zone, fare: e.fare}  (zone, fare)  <denotation>
     └─ source:trips  (zone, fare, notes)  <denotation>
 
@@ -47,9 +48,9 @@ def prune_columns(node: Node, setting: Setting) -> Node | None:
 
     >>> pairs = trips.join(rain, on="zone").plan()
     >>> total = trips.tumbling_window(10).aggregate(fares=sd.sum(lambda e: e.fare)).plan()
-    >>> [prune_columns(source, Setting.of(plan, "run")) for plan, source in ((before, before.right), (pairs, pairs.left))]
+    >>> [prune_columns(source, RuleContext.of(plan, "run")) for plan, source in ((before, before.right), (pairs, pairs.left))]
     [None, None]
-    >>> prune_columns(total.input, Setting.of(total, "run"))
+    >>> prune_columns(total.input, RuleContext.of(total, "run"))
     """
     if not isinstance(node, Source) or node.schema is None or setting.plan is None or not _is_kept(node, setting.plan):
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from streamdsl.expr.nodes import Attribute, Expr, Field, Key, Make, Whole, reads
 from streamdsl.expr.schema import Shape
 from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
-from streamdsl.rewrite.conditions import cannot_fail, is_plain, substituted
+from streamdsl.rewrite.filter_conditions import cannot_fail, is_plain, substituted
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Mode, Setting
-from streamdsl.rewrite.sessions import shows_the_same
+from streamdsl.rewrite.rule import Mode, RuleContext
+from streamdsl.rewrite.session_visibility import shows_the_same
 from streamdsl.rewrite.tree import nodes, replaced
 
 
-def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_groups(node: Node, setting: RuleContext) -> Node | None:
     """Move a condition on the key of groups, that cannot fail, below `group_by`: groups know nothing of one another.
 
     Lifetimes and ids stay. All groups share the high water, so in sessions the filter moves only if the windows inside are of a
@@ -32,7 +32,7 @@ def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
        ├─ source:trips  <denotation>
        └─ window_aggregate_1 session(60), a0 = count(), -> {trips: e.a0}  (trips)  <denotation>
           └─ the rows of one group
-    >>> print(explain(push_filter_below_groups(before.plan(), Setting()), "reference"))
+    >>> print(explain(push_filter_below_groups(before.plan(), RuleContext()), "reference"))
     group_apply_1 [grouped by e.zone]  (zone, trips)  <denotation>
     ├─ where_1 e.zone == 'A'  <denotation>
     │  └─ source:trips  <denotation>
@@ -42,14 +42,14 @@ def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
     Must not fire: on what the groups compute, on a condition that can fail, and in a session that could show it.
 
     >>> many, later = counts.where(lambda e: e.trips == 7), counts.where(lambda e: e.zone > "A")
-    >>> [push_filter_below_groups(query.plan(), Setting()) for query in (many, later)]
+    >>> [push_filter_below_groups(query.plan(), RuleContext()) for query in (many, later)]
     [None, None]
-    >>> push_filter_below_groups(before.plan(), Setting("final"))
+    >>> push_filter_below_groups(before.plan(), RuleContext("final"))
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     if not isinstance(node, GroupApply) or not is_plain(condition) or not cannot_fail(condition):
         return None
     names, parts = reads(condition), _keys(node)

@@ -10,14 +10,14 @@ from streamdsl.expr.nodes import Attribute, Call, Expr, Field, Key, Life, Make, 
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, Node, SemiJoin
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.temporal import Record
 
 LEFT: Final = (0,)
 """The side of an as-of join whose rows may be filtered: without some right rows, others would be the nearest."""
 
 
-def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_join(node: Node, setting: RuleContext) -> Node | None:
     """Move a condition that reads one side of a `join` to that side; of the other joins and of `clip_by` to the left.
 
     Lifetimes, CTIs and ids stay. The CTI of an as-of join that looks forward waits for its left rows, so there a filter moves in
@@ -37,7 +37,7 @@ def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
     └─ join_1 cross join, select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
        ├─ source:trips  <denotation>
        └─ source:rain  <denotation>
-    >>> after = push_filter_below_join(push_filter_below_join(before.plan(), Setting()), Setting())
+    >>> after = push_filter_below_join(push_filter_below_join(before.plan(), RuleContext()), RuleContext())
     >>> print(explain(after, "reference"))
     join_1 cross join, select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
     ├─ where_1 e.zone == 'A'  <denotation>
@@ -49,13 +49,13 @@ def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
 
     >>> both = pairs.where(lambda e: e.zone == e.mm)
     >>> last = sd.source("trips").asof_join(sd.source("rain"), select=lambda t, r: {"mm": r.mm}).where(lambda e: e.mm != 0)
-    >>> [push_filter_below_join(query.plan(), Setting()) for query in (both, last)]
+    >>> [push_filter_below_join(query.plan(), RuleContext()) for query in (both, last)]
     [None, None]
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     if any(isinstance(part, (Call, Key, Life, Opaque)) for part in condition.walk()):
         return None
     if isinstance(node, (AntiJoin, ClipBy, SemiJoin)):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from streamdsl.expr.nodes import Expr, reads_lifetime
 from streamdsl.plan.node import Node
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Setting
-from streamdsl.rewrite.sessions import shows_the_same
+from streamdsl.rewrite.rule import RuleContext
+from streamdsl.rewrite.session_visibility import shows_the_same
 
 
-def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_lifetimes(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter on the payload below an operator that changes lifetimes and keeps payloads.
 
     Where the operator may drop rows (`clip_interval`, a shift beyond the end of time), or decides by whole payloads (`distinct`,
@@ -29,7 +29,7 @@ def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
     where_1 e.fare > 7 [duration 60]  <denotation>
     └─ alter_lifetime_1 [LE, LE + 60) [duration 60]  <denotation>
        └─ source:trips  <denotation>
-    >>> print(explain(push_filter_below_lifetimes(before.plan(), Setting()), "reference"))
+    >>> print(explain(push_filter_below_lifetimes(before.plan(), RuleContext()), "reference"))
     alter_lifetime_1 [LE, LE + 60) [duration 60]  <denotation>
     └─ where_1 e.fare > 7  <denotation>
        └─ source:trips  <denotation>
@@ -40,13 +40,13 @@ def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
     >>> lasting = trips.alter_duration(60).where(lambda e, life: life.le > 7)
     >>> clipped = trips.clip_interval(0, 60).where(lambda e: e.fare > 7)
     >>> edges = trips.to_edges().where(lambda e: e.fare == 7)
-    >>> [push_filter_below_lifetimes(query.plan(), Setting()) for query in (lasting, clipped, edges)]
+    >>> [push_filter_below_lifetimes(query.plan(), RuleContext()) for query in (lasting, clipped, edges)]
     [None, None, None]
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     if node.filter_below is None or reads_lifetime(condition) or (node.opens_cells and not shows_the_same(node, setting.mode)):
         return None
     return Below({0: condition}, node.filter_below)

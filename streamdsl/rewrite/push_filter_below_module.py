@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from streamdsl.expr.nodes import Expr, reads
 from streamdsl.plan.node import Node, WindowApply
-from streamdsl.rewrite.conditions import is_plain, of_members
+from streamdsl.rewrite.filter_conditions import is_plain, of_members
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Setting
-from streamdsl.rewrite.sessions import shows_the_same
+from streamdsl.rewrite.rule import RuleContext
+from streamdsl.rewrite.session_visibility import shows_the_same
 
 
-def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_module(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter on fields that a module's `commutes_with_filter_on` names below its windows, where no row decides those.
 
     So it is for hopping and tumbling windows, and for sequences by time with a start (paper 003, property 2).
@@ -38,7 +38,7 @@ def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
     where_1 e.zone == 'A' [duration 10]  <denotation>
     └─ window_apply_1 tumbling(10), Best() [duration 10]  <denotation>
        └─ source:trips  (zone, fare)  <denotation>
-    >>> after = push_filter_below_module(before.plan(), Setting())
+    >>> after = push_filter_below_module(before.plan(), RuleContext())
     >>> print(explain(after, "reference"))
     window_apply_1 tumbling(10), Best() [duration 10]  <denotation>
     └─ where_1 e.zone == 'A'  (zone, fare)  <denotation>
@@ -50,13 +50,13 @@ def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
     >>> snapshots = trips.snapshot_window().apply(Best).where(lambda e: e.zone == "A")
     >>> landmark = trips.windows(sd.astral.landmark(), start=0).apply(Best).where(lambda e: e.zone == "A")
     >>> by_fare = trips.tumbling_window(10).apply(Best).where(lambda e: e.fare == 7)
-    >>> [push_filter_below_module(query.plan(), Setting()) for query in (snapshots, landmark, by_fare)]
+    >>> [push_filter_below_module(query.plan(), RuleContext()) for query in (snapshots, landmark, by_fare)]
     [None, None, None]
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     if not isinstance(node, WindowApply) or not commutes(node, condition) or not shows_the_same(node, setting.mode):
         return None
     below = of_members(condition, node.argument)

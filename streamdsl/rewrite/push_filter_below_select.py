@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node, Select
-from streamdsl.rewrite.conditions import before, is_plain
+from streamdsl.rewrite.filter_conditions import before, is_plain
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 
 
-def push_filter_below_select(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_select(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter below a `select`: in the place of each field stands what it is made of.
 
     Lifetimes, CTIs and ids stay. The condition meets the same rows as above; what is filtered out is not projected, so an error
@@ -31,7 +31,7 @@ def push_filter_below_select(node: Node, setting: Setting) -> Node | None:
     where_1 e.fare > 7  (zone, fare)  <denotation>
     └─ select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
        └─ source:trips  (zone, cents)  <denotation>
-    >>> print(explain(push_filter_below_select(before.plan(), Setting()), "reference"))
+    >>> print(explain(push_filter_below_select(before.plan(), RuleContext()), "reference"))
     select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
     └─ where_1 (e.cents / 100) > 7  (zone, cents)  <denotation>
        └─ source:trips  (zone, cents)  <denotation>
@@ -40,13 +40,13 @@ def push_filter_below_select(node: Node, setting: Setting) -> Node | None:
 
     >>> opaque = trips.select(zone=lambda e: e.zone).where(lambda e: e.zone in ("A", "B"))
     >>> called = trips.select(zone=lambda e: str(e.zone)).where(lambda e: e.zone == "A")
-    >>> [push_filter_below_select(query.plan(), Setting()) for query in (opaque, called)]
+    >>> [push_filter_below_select(query.plan(), RuleContext()) for query in (opaque, called)]
     [None, None]
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     if not isinstance(node, Select) or not is_plain(condition):
         return None
     found = before(condition, node.projection)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node, Union
 from streamdsl.rewrite.pushing import Below, pushed
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 
 
-def push_filter_below_union(node: Node, setting: Setting) -> Node | None:
+def push_filter_below_union(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter below a `union`, to all of its inputs.
 
     Lifetimes, CTIs and ids stay, as the number of the input that a row comes from does. Conditions of every kind move, those that
@@ -26,7 +26,7 @@ def push_filter_below_union(node: Node, setting: Setting) -> Node | None:
     └─ union_1  <denotation>
        ├─ source:yellow  <denotation>
        └─ source:green  <denotation>
-    >>> print(explain(push_filter_below_union(before.plan(), Setting()), "reference"))
+    >>> print(explain(push_filter_below_union(before.plan(), RuleContext()), "reference"))
     union_1  <denotation>
     ├─ where_1 e.fare > 7  <denotation>
     │  └─ source:yellow  <denotation>
@@ -37,10 +37,10 @@ def push_filter_below_union(node: Node, setting: Setting) -> Node | None:
 
     >>> union = sd.source("yellow").union(sd.source("green"))
     >>> both = union.where(lambda e: e.fare > 7).union(union)
-    >>> push_filter_below_union(both.plan().parts[0], Setting.of(both.plan(), "run"))
+    >>> push_filter_below_union(both.plan().parts[0], RuleContext.of(both.plan(), "run"))
     """
     return pushed(node, setting, _below)
 
 
-def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
     return Below(dict.fromkeys(range(len(node.parts)), condition), "the same rows") if isinstance(node, Union) else None

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node, Select, Where
-from streamdsl.rewrite.conditions import cannot_fail, conjunction, conjuncts, forgiving, is_forgiving
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.filter_conditions import cannot_fail, conjunction, conjuncts, is_true_on_error, true_on_error
+from streamdsl.rewrite.rule import RuleContext
 
 Meets: TypeAlias = Literal["the same rows", "more rows", "keys"]
 """What a condition is evaluated on below: the rows that it is evaluated on above, more, or what is computed there anyway."""
@@ -26,7 +26,7 @@ class Below(NamedTuple):
     forgives: bool = False
 
 
-Way: TypeAlias = Callable[[Node, Expr, Setting], Below | None]
+Way: TypeAlias = Callable[[Node, Expr, RuleContext], Below | None]
 """Given an operator and a condition on its output, the conditions on its inputs; None where the filter stays."""
 
 
@@ -37,27 +37,27 @@ class _Moved(NamedTuple):
     is_done: bool
 
 
-def pushed(node: Node, setting: Setting, way: Way) -> Node | None:
+def pushed(node: Node, setting: RuleContext, way: Way) -> Node | None:
     """Return a plan in which one condition of a filter has moved below an operator, None if none may.
 
     >>> from streamdsl.expr.nodes import Binary, Constant, Field
     >>> from streamdsl.plan.node import Source, quantize
     >>> filtered = Where(quantize(Source("trips"), 5, 5), Binary(">", Field("fare"), Constant(7)))
-    >>> pushed(filtered, Setting(), lambda node, condition, setting: Below({0: condition}, "the same rows")).name
+    >>> pushed(filtered, RuleContext(), lambda node, condition, setting: Below({0: condition}, "the same rows")).name
     'Quantize'
     """
     if not isinstance(node, Where):
         return None
     conditions = conjuncts(node.predicate)
     for condition in conditions:
-        moved = None if is_forgiving(condition) else _past_filters(node.input, condition, setting, way, is_first=True)
+        moved = None if is_true_on_error(condition) else _past_filters(node.input, condition, setting, way, is_first=True)
         if moved is not None:
             left = [other for other in conditions if not (moved.is_done and other is condition)]
             return replace(node, input=moved.node, predicate=conjunction(left)) if left else moved.node
     return None
 
 
-def _past_filters(node: Node, condition: Expr, setting: Setting, way: Way, is_first: bool) -> _Moved | None:
+def _past_filters(node: Node, condition: Expr, setting: RuleContext, way: Way, is_first: bool) -> _Moved | None:
     """Return a node's output filtered, the filter below the operator, if other filters alone are between."""
     if setting.is_shared(node):
         return None
@@ -77,7 +77,7 @@ def _placed(node: Node, below: Below) -> _Moved | None:
         if below.meets == "more rows" and not cannot_fail(condition):
             if not below.forgives:
                 return None
-            is_done, condition = False, forgiving(condition)
+            is_done, condition = False, true_on_error(condition)
             if condition in _filters(inputs[position]):
                 continue
         inputs[position] = Where(inputs[position], condition)

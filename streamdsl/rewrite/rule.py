@@ -15,7 +15,7 @@ Mode: TypeAlias = Literal["run", "speculative", "watermark", "final"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RuleContext:
     """What a rule may know besides its node: the mode, the engine, the plan, and how many nodes read each node, by its `id()`."""
 
     mode: Mode = "run"
@@ -24,12 +24,12 @@ class Setting:
     readers: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Node, mode: Mode, engine: str = "local") -> Setting:
+    def of(cls, plan: Node, mode: Mode, engine: str = "local") -> RuleContext:
         """Return the setting of a plan's nodes.
 
         >>> from streamdsl.plan.node import Source, Union
         >>> trips = Source("trips")
-        >>> Setting.of(Union((trips, trips)), "run").is_shared(trips)
+        >>> RuleContext.of(Union((trips, trips)), "run").is_shared(trips)
         True
         """
         return cls(mode, engine, plan, Counter(id(input) for node in nodes(plan) for input in below(node)))
@@ -39,7 +39,7 @@ class Setting:
         return self.readers.get(id(node), 0) > 1
 
 
-Rule: TypeAlias = Callable[[Node, Setting], Node | None]
+Rule: TypeAlias = Callable[[Node, RuleContext], Node | None]
 """Given a node, the node to have in its place, which means the same; None where the rule does not fire.
 
 A rule may spare an error (a module is not called with rows that no longer reach it), never cause one.

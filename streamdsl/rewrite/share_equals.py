@@ -9,13 +9,13 @@ from typing import Any
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.plan.node import Node, Source
-from streamdsl.rewrite.conditions import FieldOf, Forgiving
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.filter_conditions import FieldOf, TrueOnError
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.rewrite.tree import nodes, replaced
 from streamdsl.udm.bases import UDM
 
 
-def share_equals(node: Node, setting: Setting) -> Node | None:
+def share_equals(node: Node, setting: RuleContext) -> Node | None:
     """Make equal parts of what a union or a join reads one part, read twice.
 
     Parts are equal if their operators and expressions are, wherever they are written; functions are equal only to themselves, and
@@ -32,7 +32,7 @@ def share_equals(node: Node, setting: Setting) -> Node | None:
     >>> before = counts().union(counts().shift(10)).plan()
     >>> [node.name for node in before.walk()]
     ['Source', 'WindowAggregate', 'Source', 'WindowAggregate', 'Shift', 'Union']
-    >>> [node.name for node in share_equals(before, Setting()).walk()]
+    >>> [node.name for node in share_equals(before, RuleContext()).walk()]
     ['Source', 'WindowAggregate', 'Shift', 'Union']
 
     Must not fire: on functions that merely look alike, and on modules that are not deterministic.
@@ -46,12 +46,12 @@ def share_equals(node: Node, setting: Setting) -> Node | None:
     >>> opaque = alike(lambda: sd.source("trips").where(lambda e: e.zone in ("A", "B")))
     >>> module = Sampled()
     >>> sampled = alike(lambda: sd.source("trips").tumbling_window(10).aggregate(module))
-    >>> [share_equals(plan, Setting()) for plan in (opaque, sampled)]
+    >>> [share_equals(plan, RuleContext()) for plan in (opaque, sampled)]
     [None, None]
     """
     if len(node.inputs) < 2:
         return None
-    shared = Sharing().visit(node)
+    shared = EqualParts().visit(node)
     return shared if _operators(shared) < _operators(node) else None
 
 
@@ -63,7 +63,7 @@ def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
     >>> with_equal_parts(shift(shift(Source("trips"), 5), 2), trips, Source("later")) == shift(Source("later"), 2)
     True
     """
-    sharing = Sharing()
+    sharing = EqualParts()
     first = sharing.visit(part)
     while (found := next((node for node in nodes(plan) if sharing.visit(node) is first), None)) is not None:
         plan = replaced(plan, found, new)
@@ -76,7 +76,7 @@ def _operators(plan: Node) -> int:
 
 
 @dataclass(slots=True)
-class Sharing:
+class EqualParts:
     """The first of each of some equal things, by a number that equal things share."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Sharing:
             return self._of_expression(value)
         if isinstance(value, UDM) and not value.deterministic:
             return self._numbered(object())
-        if is_dataclass(value) and not isinstance(value, (type, UDM, Forgiving, FieldOf)):
+        if is_dataclass(value) and not isinstance(value, (type, UDM, TrueOnError, FieldOf)):
             return self.of_parts(value)
         return self._of_value(value)
 
@@ -120,7 +120,7 @@ class Sharing:
 
     def _of_value(self, value: Any) -> int:
         """Return the number of a value; a function is equal only to itself."""
-        by_identity = callable(value) and not isinstance(value, (type, UDM, Forgiving, FieldOf))
+        by_identity = callable(value) and not isinstance(value, (type, UDM, TrueOnError, FieldOf))
         if by_identity or not isinstance(value, Hashable):
             self.visited[id(value)] = (value, None)
             return self._numbered(("itself", id(value)))

@@ -8,16 +8,16 @@ from math import gcd
 from streamdsl.expr.annotations import declared_type
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Make, Unary, reads
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
-from streamdsl.rewrite.conditions import made_of
+from streamdsl.rewrite.filter_conditions import made_of
 from streamdsl.rewrite.panes import Panes
-from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.rule import RuleContext
 from streamdsl.rewrite.tree import nodes, replaced
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum
 from streamdsl.windows import Hopping
 
 
-def share_panes(node: Node, setting: Setting) -> Node | None:
+def share_panes(node: Node, setting: RuleContext) -> Node | None:
     """Put hopping windows over the same points together from the windows with the smallest hop, their panes.
 
     It fires at the end of a plan, on windows anywhere in it: at least two, of which sizes, hops and offsets are multiples of a
@@ -42,7 +42,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     │     └─ source:trips  <denotation>
     └─ window_aggregate_2 tumbling(3600), a0 = count(), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ alter_lifetime_1 (above)
-    >>> print(explain(share_panes(before, Setting.of(before, "run")), "reference"))
+    >>> print(explain(share_panes(before, RuleContext.of(before, "run")), "reference"))
     union_1  (n)  <denotation>
     ├─ select_1 {n: e.p0} [duration 60]  (n)  <denotation>
     │  └─ window_aggregate_1 tumbling(60), a0 = count(), -> {p0: e.a0} [duration 60]  (p0)  <denotation>
@@ -60,7 +60,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     >>> calls = both(sd.source("calls"), (60, 3600), sd.count())
     >>> apart = both(trips, (60, 90), sd.count())
     >>> sums = both(trips, (60, 3600), sd.sum(lambda e: e.fare))
-    >>> [share_panes(plan, Setting.of(plan, "run")) for plan in (calls, apart, sums)]
+    >>> [share_panes(plan, RuleContext.of(plan, "run")) for plan in (calls, apart, sums)]
     [None, None, None]
     """
     if node is not setting.plan or setting.mode != "run" or setting.engine != "local":

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from streamdsl.expr.nodes import Binary, Constant, Life
 from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
-from streamdsl.rewrite.rule import Setting
-from streamdsl.rewrite.share_equals import Sharing
+from streamdsl.rewrite.rule import RuleContext
+from streamdsl.rewrite.share_equals import EqualParts
 from streamdsl.rewrite.tree import replaced
 from streamdsl.windows import Sequenced
 from streamdsl.windows.sequences.named import Linear
@@ -19,7 +19,7 @@ from streamdsl.windows.sequences.transposing import synchronous
 Over: TypeAlias = WindowAggregate | WindowApply
 
 
-def share_transposed(node: Node, setting: Setting) -> Node | None:
+def share_transposed(node: Node, setting: RuleContext) -> Node | None:
     """Make of two window sequences by time that differ in their start one: the later query's results are the earlier one's.
 
     So it is from the later query's first window on, if by property 4, as corrected, both have the same windows, and if no window
@@ -37,7 +37,7 @@ def share_transposed(node: Node, setting: Setting) -> Node | None:
     >>> before = counts(0).join(counts(10), on="n").plan()
     >>> [node.name for node in before.walk()]
     ['Source', 'WindowAggregate', 'Source', 'WindowAggregate', 'Join']
-    >>> after = share_transposed(before, Setting())
+    >>> after = share_transposed(before, RuleContext())
     >>> [node.name for node in after.walk()], after.right.predicate
     (['Source', 'WindowAggregate', 'Where', 'Join'], Binary(op='>=', left=Life(end='le', side=0), right=Constant(value=14)))
 
@@ -45,7 +45,7 @@ def share_transposed(node: Node, setting: Setting) -> Node | None:
 
     >>> def cut(start):
     ...     return sd.source("trips").windows(sd.astral.range_slide(4, 2), start=start).aggregate(n=sd.count())
-    >>> [share_transposed(query.plan(), Setting()) for query in (counts(0).union(counts(11)), cut(0).union(cut(10)))]
+    >>> [share_transposed(query.plan(), RuleContext()) for query in (counts(0).union(counts(11)), cut(0).union(cut(10)))]
     [None, None]
     """
     if len(node.inputs) < 2 or setting.mode == "watermark":
@@ -66,7 +66,7 @@ def _first_shared(earlier: Over, later: Over) -> int | None:
     first = _first_end(windows, shifted)
     if first is None:
         return None
-    sharing = Sharing()
+    sharing = EqualParts()
     return first if sharing.visit(earlier) is sharing.visit(replace(later, windows=windows)) else None
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streamdsl.errors import EventError, SinkError
 from streamdsl.io.arrow_types import settled_type
-from streamdsl.temporal.frames import MEMO
+from streamdsl.temporal.pandas_frames import MEMO
 
 KEY: Final = ("id", "le")
 """What names a row for ever: an id may be used again, for rows that begin later."""

@@ -23,7 +23,7 @@ from streamdsl.sinks.names import column_of
 from streamdsl.sinks.net import KEY, Net
 from streamdsl.sinks.schemas import fitted
 from streamdsl.sinks.sql_values import sql_type, sql_values
-from streamdsl.temporal.frames import MEMO, column_names
+from streamdsl.temporal.pandas_frames import MEMO, column_names
 
 BATCHES: Final = "streamdsl_batches"
 """The table that says which micro-batch each table has taken last."""

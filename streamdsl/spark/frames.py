@@ -37,7 +37,7 @@ from streamdsl.spark.types import (
     type_of_payloads,
 )
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Record, Unit
-from streamdsl.temporal.frames import LIFETIME
+from streamdsl.temporal.pandas_frames import LIFETIME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

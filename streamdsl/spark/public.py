@@ -10,7 +10,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.times import from_ticks
 from streamdsl.spark.types import Items, Json, Row, Type, parts
 from streamdsl.spark.values import edge_of
-from streamdsl.temporal.frames import LIFETIME, column_names
+from streamdsl.temporal.pandas_frames import LIFETIME, column_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,7 +1,8 @@
 """The model: time, lifetimes, physical events, CTIs and canonical history tables. It imports nothing else of the package."""
 
 from streamdsl.temporal.cht import CHT, CHTRow, sort_rows
-from streamdsl.temporal.cti import EventTable, OnViolation, problems
+from streamdsl.temporal.event_reader import EventReader
+from streamdsl.temporal.event_table import EventTable, OnViolation, problems
 from streamdsl.temporal.events import (
     MISSING,
     Cti,
@@ -19,7 +20,6 @@ from streamdsl.temporal.events import (
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
 from streamdsl.temporal.progress import Progress, ProgressGenerator
-from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.rejected import Rejected, Rejections, all_rejected
 from streamdsl.temporal.time import (
     CHRONON,
@@ -48,6 +48,7 @@ __all__ = [
     "Cti",
     "DurationLike",
     "Event",
+    "EventReader",
     "EventTable",
     "Insert",
     "Lifetime",
@@ -60,7 +61,6 @@ __all__ = [
     "Rejections",
     "Retract",
     "TimeLike",
-    "TimeReader",
     "Unit",
     "add_time",
     "add_times",

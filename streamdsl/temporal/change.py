@@ -1,4 +1,4 @@
-"""The minimal change between two states of a table: what an operator sends when its result has changed (semantics, section 2)."""
+"""The minimal change between two states of a table, which an operator sends when its result changes (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamdsl.temporal.payload import payload_key, payload_order
 
-A = TypeVar("A", bound="Keyed")
-B = TypeVar("B", bound="Keyed")
+A = TypeVar("A", bound="KeyedRow")
+B = TypeVar("B", bound="KeyedRow")
 
 
 class Change(NamedTuple):
@@ -25,8 +25,8 @@ class Change(NamedTuple):
         return min(self.re_old, self.re_new)
 
 
-class Keyed(Protocol):
-    """A row as far as pairing looks at it; `key` is equal for equal payloads (`payload_key`)."""
+class KeyedRow(Protocol):
+    """What pairing reads of a row; `key` is equal for equal payloads (`payload_key`)."""
 
     @property
     def le(self) -> int: ...
@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 
 
 def pair(old: Iterable[A], new: Iterable[B]) -> list[tuple[A | None, B | None]]:
-    """Pair old and new rows by (LE, payload) in order of RE, equal ones as they stand; what has no partner is paired with None.
+    """Pair old and new rows by (LE, payload), in order of RE; rows without a partner are paired with None. O(n log n).
 
     >>> pair([_Row(0, 9, "n=1", "n=1")], [_Row(0, 5, "n=1", "n=1")])
     [(_Row(le=0, re=9, payload='n=1', key='n=1'), _Row(le=0, re=5, payload='n=1', key='n=1'))]

@@ -10,13 +10,13 @@ from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
-from streamdsl.temporal.alike import unique
-from streamdsl.temporal.cti import EventTable
+from streamdsl.temporal.event_reader import EventReader
+from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
 from streamdsl.temporal.html import table, text
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
-from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
+from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +81,8 @@ class CHT(Generic[T]):
 
     def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
         held = list(rows)
-        if not unique(map(type, chain.from_iterable(map(_LIFE, held)))) <= {int}:
-            held = _read(held, TimeReader(unit))
+        if not distinct(map(type, chain.from_iterable(map(_LIFE, held)))) <= {int}:
+            held = _read(held, EventReader(unit))
         self._rows = [row for row in held if row.le < row.re]
         sort_rows(self._rows)
         self.unit = unit
@@ -97,7 +97,7 @@ class CHT(Generic[T]):
         >>> CHT.from_rows([(1, 5, "P1")]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
-        reader = TimeReader(unit)
+        reader = EventReader(unit)
         found = _read(rows, reader)
         return cls(map(_checked, found), _unit(reader))
 
@@ -112,7 +112,7 @@ class CHT(Generic[T]):
         >>> CHT.from_events([Insert("E0", 1, 10, "P1"), Retract("E0", 1, 10, 5)]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
-        table, reader = EventTable(), TimeReader(unit)
+        table, reader = EventTable(), EventReader(unit)
         rows: list[CHTRow[T]] = []
         row_of: dict[Hashable, int] = {}
         for event in map(reader.event, cast(Iterable[Event[T]], events)):
@@ -148,9 +148,9 @@ class CHT(Generic[T]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
-        from streamdsl.temporal.frames import History, history_to_pandas
+        from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas
 
-        return history_to_pandas(History.of(self))
+        return history_to_pandas(HistoryColumns.of(self))
 
     def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
         return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)
@@ -173,7 +173,7 @@ class CHT(Generic[T]):
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 
     def _repr_html_(self) -> str:
-        from streamdsl.temporal.frames import payload_columns
+        from streamdsl.temporal.pandas_frames import payload_columns
 
         rows = self._rows[:_SHOWN]
         columns, _ = payload_columns([row.payload for row in rows])
@@ -183,12 +183,12 @@ class CHT(Generic[T]):
         return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
-def _read(rows: Iterable[tuple[Any, Any, T]], reader: TimeReader) -> list[CHTRow[T]]:
+def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRow[T]]:
     """Return rows with their times in ticks; errors name the number of a row."""
     return [CHTRow(*reader.lifetime(number, le, re), payload) for number, (le, re, payload) in enumerate(rows)]
 
 
-def _unit(reader: TimeReader) -> Unit | None:
+def _unit(reader: EventReader) -> Unit | None:
     """Return the unit that a CHT shows; integers alone may be ticks of any."""
     return reader.found if is_calendar(reader.found) else reader.unit
 

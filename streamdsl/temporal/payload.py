@@ -28,8 +28,8 @@ from uuid import UUID
 import numpy as np
 
 from streamdsl.errors import SchemaError
-from streamdsl.temporal.alike import unique
-from streamdsl.temporal.names import exact, literal
+from streamdsl.temporal.identifiers import exact, literal
+from streamdsl.temporal.value_arrays import distinct
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAN: Final = ("NaN",)
@@ -370,7 +370,7 @@ def plains(values: Sequence[Any]) -> Sequence[Any]:
     >>> plains([(1, "a"), (2, "b")]), plains([np.int64(3)])
     ([(1, 'a'), (2, 'b')], [3])
     """
-    kinds = unique(map(type, values))
+    kinds = distinct(map(type, values))
     if kinds <= PLAIN:
         return values
     form = _form(kinds.pop()) if len(kinds) == 1 else None

@@ -1,4 +1,4 @@
-"""Events that were late: how many there were, of which source and why, and the newest of them."""
+"""Late events: their number by source and reason, and the newest of them as a sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, overload
 
 from streamdsl.temporal.events import Insert, Retract
 
-KEPT: Final = 10_000
-"""So many late events are kept as a sample, the newest; all are counted."""
+SAMPLE_SIZE: Final = 10_000
+"""The number of late events that are kept as a sample, the newest ones; all are counted."""
 
 TOO_LATE: Final = "dropped: it changes a time before the CTI"
 WAS_DROPPED: Final = "dropped: an event that it corrects was dropped"
@@ -36,7 +36,7 @@ class Rejections(Sequence[Rejected]):
     (12000, ['a'], {('trips', 'dropped'): 12000})
     """
 
-    def __init__(self, kept: int | None = KEPT) -> None:
+    def __init__(self, kept: int | None = SAMPLE_SIZE) -> None:
         self._counts: Counter[tuple[str | None, str]] = Counter()
         self._newest: deque[Rejected] = deque(maxlen=kept)
 
@@ -51,22 +51,22 @@ class Rejections(Sequence[Rejected]):
         return self._newest.maxlen
 
     def add(self, source: str | None, newest: Iterable[Rejected], counts: Mapping[str, int]) -> None:
-        """Take note of so many events of a source, by reason, of which at least the newest are given."""
+        """Count events of a source by reason, and keep the newest of them, which must be given."""
         self._newest.extend(newest)
         for reason, number in counts.items():
             self._counts[source, reason] += number
 
     def extend(self, other: Rejections) -> None:
-        """Take over what another has counted and kept."""
+        """Add the counts and the sample of another."""
         self._counts.update(other._counts)
         self._newest.extend(other._newest)
 
     def keep_all(self) -> None:
-        """Keep every event from now on: somebody takes them away."""
+        """Keep every event from now on, not only a sample: the caller fetches them."""
         self._newest = deque(self._newest)
 
     def anew(self) -> Rejections:
-        """Return an empty one that keeps as many."""
+        """Return an empty one with the same sample size."""
         return Rejections(self._newest.maxlen)
 
     def clear(self) -> None:
@@ -107,7 +107,7 @@ class Rejections(Sequence[Rejected]):
 def all_rejected(parts: Iterable[Rejections]) -> Rejections:
     """Return what several sources have rejected, source by source."""
     parts = list(parts)
-    found = Rejections(None if any(part.kept is None for part in parts) else KEPT)
+    found = Rejections(None if any(part.kept is None for part in parts) else SAMPLE_SIZE)
     for part in parts:
         found.extend(part)
     return found

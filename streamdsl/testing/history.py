@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from streamdsl.errors import QueryError, shortened
 from streamdsl.expr.schema import as_payload
-from streamdsl.temporal import CHT, CHTRow, Cti, Event, Insert, Retract, TimeReader
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventReader, Insert, Retract
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.testing.marbles import marbles
 from streamdsl.testing.tables import events as read_table
@@ -59,4 +59,4 @@ def _row(number: int, row: Any) -> CHTRow[Any]:
             f"{shortened(row)} is no event",
             hint="events are rows (le, re, payload), IntervalEvents, physical events, a CHT, or text: an event table or marbles",
         ) from None
-    return CHTRow(*TimeReader().lifetime(number, le, re), as_payload(payload))
+    return CHTRow(*EventReader().lifetime(number, le, re), as_payload(payload))

@@ -10,7 +10,7 @@ import pytest
 
 import streamdsl.rewrite
 from streamdsl.plan.node import Node
-from streamdsl.rewrite import RULES, Rule, Setting
+from streamdsl.rewrite import RULES, Rule, RuleContext
 from tests.laws.test_rewrites import LAWS
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE
 
@@ -44,7 +44,7 @@ def test_rule_has_a_law_an_example_and_a_case_where_it_must_not_fire(rule: Rule)
 
 
 def test_what_a_rule_lacks_is_named() -> None:
-    def bare(node: Node, setting: Setting) -> Node | None:
+    def bare(node: Node, setting: RuleContext) -> Node | None:
         """Law: none. Must not fire: everywhere."""
 
     assert missing(bare) == [

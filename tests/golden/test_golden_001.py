@@ -89,7 +89,7 @@ def watermark(case: Case) -> Any:
             table.advance(event.time)
         else:
             table.admit(event)
-    return table.watermark
+    return table.high_water
 
 
 def window(case: Case) -> Any:

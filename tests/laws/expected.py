@@ -92,7 +92,7 @@ class Gated(PartOf):
     """
 
     inner: Windows
-    watermark: int
+    high_water: int
     by_end: bool
     before: int = INFINITY
 
@@ -102,14 +102,14 @@ class Gated(PartOf):
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         windows = self.inner.over(lifetimes, min(until, self._last_end()))
-        return [w for w in windows if (w.re if self.by_end else w.le) <= self.watermark and w.le < self.before]
+        return [w for w in windows if (w.re if self.by_end else w.le) <= self.high_water and w.le < self.before]
 
     def _last_end(self) -> int:
-        if self.by_end or self.watermark == INFINITY:
-            return self.watermark
+        if self.by_end or self.high_water == INFINITY:
+            return self.high_water
         if isinstance(self.inner, Hopping):
-            return self.watermark + self.inner.size
-        return min(INFINITY, self.watermark + self.inner.longest) if isinstance(self.inner, Session) else INFINITY
+            return self.high_water + self.inner.size
+        return min(INFINITY, self.high_water + self.inner.longest) if isinstance(self.inner, Session) else INFINITY
 
     def divide(self, rows: Iterable[R], until: int = INFINITY) -> list[tuple[Lifetime, list[R]]]:
         alive = list(rows)

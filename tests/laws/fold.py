@@ -26,8 +26,8 @@ class Fold:
         return self.table.cti
 
     @property
-    def watermark(self) -> int:
-        return self.table.watermark
+    def high_water(self) -> int:
+        return self.table.high_water
 
     def take(self, events: Iterable[Event[Any]]) -> None:
         for event in events:

@@ -22,7 +22,7 @@ import streamdsl as sd
 from streamdsl.engine.starting import restored
 from streamdsl.errors import FieldNotFound, QueryError, UserCodeError
 from streamdsl.temporal import Record
-from streamdsl.temporal.names import exact, literal
+from streamdsl.temporal.identifiers import exact, literal
 from streamdsl.temporal.payload import is_taken, records, records_of
 from tests.laws.profiles import examples
 

@@ -38,7 +38,7 @@ from tests.laws.test_buffered_windows import (
     with_numbers,
     without_ids,
 )
-from tests.laws.test_swept_operators import windows_of
+from tests.laws.test_data_driven_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
 from tests.laws.test_window_operators import RESULTS as SUMS
 

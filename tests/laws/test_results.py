@@ -12,7 +12,7 @@ import streamdsl as sd
 from streamdsl.io.frames import history_to_arrow
 from streamdsl.plan.types import output_types
 from streamdsl.temporal import CHT, Event
-from streamdsl.temporal.frames import History, history_to_pandas
+from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas
 from tests.laws.harness import pushes_for
 from tests.laws.operators import operators
 from tests.laws.profiles import examples
@@ -36,7 +36,7 @@ def test_rows_and_frames_of_a_run_are_those_of_its_events(seed: int) -> None:
     folded: CHT[Any] = CHT.from_events(result.events(), result.unit)
     assert repr(result.cht().rows) == repr(folded.rows)
     fields = query.plan().schema
-    history = History.of(folded, fields.names if fields else ())
+    history = HistoryColumns.of(folded, fields.names if fields else ())
     assert_frame_equal(result.to_pandas(), history_to_pandas(history))
     assert result.to_pandas().attrs == history_to_pandas(history).attrs
     try:

@@ -20,7 +20,7 @@ from streamdsl.emit import mode_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.nodes import Expr, Field, Whole, rebuilt
 from streamdsl.plan.node import Node
-from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
+from streamdsl.rewrite import RULES, Mode, RuleContext, optimize, rewriting
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Event
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.builtin import Count, Max, Min, Sum
@@ -438,12 +438,12 @@ def check_case(build: Step, seed: int) -> str:
 
 PUSH = "streamdsl.rewrite.push_filter_below_module"
 PUSHING = "streamdsl.rewrite.pushing"
-SESSIONS = "streamdsl.rewrite.sessions"
+SESSIONS = "streamdsl.rewrite.session_visibility"
 NARROW = "streamdsl.rewrite.narrow_to_reads"
 PANES = "streamdsl.rewrite.share_panes"
 
 
-def lossy(node: Node, setting: Setting) -> Node | None:
+def lossy(node: Node, setting: RuleContext) -> Node | None:
     """Drop a filter that has been moved below."""
     from streamdsl.plan.node import Where, WindowApply
 

@@ -24,7 +24,7 @@ from streamdsl.engine.id_texts import id_text
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, ParquetEvents, ParquetTable
 from streamdsl.sinks.statements import quoted
-from streamdsl.temporal.frames import column_names
+from streamdsl.temporal.pandas_frames import column_names
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

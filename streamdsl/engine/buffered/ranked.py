@@ -17,8 +17,8 @@ from streamdsl.expr.lists import ListSource
 from streamdsl.expr.nested import field_of_nested, is_nested, nested
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 _IN_ORDER: Final = (str, date)
 """Types of which the values have an order, and are equal where neither is before the other."""
@@ -68,7 +68,7 @@ def _ranks(values: AnyColumn) -> _Ranks | None:
         ranks, known = ordered_codes(as_integers(column))
         return _Ranks(at, len(known) - 1 - ranks)
     listed = column.tolist()
-    if len(kinds := unique(map(type, listed))) > 1 or not kinds <= {*_IN_ORDER}:
+    if len(kinds := distinct(map(type, listed))) > 1 or not kinds <= {*_IN_ORDER}:
         return None
     places = {value: place for place, value in enumerate(sorted(set(listed), reverse=True))}
     return _Ranks(at, np.fromiter(map(places.__getitem__, listed), dtype=np.intp, count=len(listed)))

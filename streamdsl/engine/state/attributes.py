@@ -13,9 +13,9 @@ from streamdsl.expr.deferred import Dictionary
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.temporal import Cti, Insert, Retract
-from streamdsl.temporal.cti import EventTable
+from streamdsl.temporal.event_reader import EventReader
+from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.progress import ProgressGenerator
-from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.rejected import Rejections
 from streamdsl.udm.bases import IntervalEvent
 
@@ -29,7 +29,7 @@ _BESIDE_THE_ENGINE: Final = (
     EventTable,
     Rejections,
     ProgressGenerator,
-    TimeReader,
+    EventReader,
     IntervalEvent,
 )
 

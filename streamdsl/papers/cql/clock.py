@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from streamdsl.errors import QueryError, shortened
 from streamdsl.papers.cql.numbering import Batching, Given
 from streamdsl.papers.cql.timeline import EMPTY_SPAN, Batch, Timeline
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 
 class Clock:
@@ -50,7 +50,7 @@ class Clock:
 
     def advance(self, t: int) -> Timeline:
         """Go on through all timestamps before `t`."""
-        t = whole(t, "a timestamp is")
+        t = whole_number(t, "a timestamp is")
         self._over = t if self._over is None else max(self._over, t)
         if self._next is None or t <= self._next:
             self._next = t if self._next is None else self._next

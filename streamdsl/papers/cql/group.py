@@ -14,7 +14,7 @@ from streamdsl.papers.cql.streams import BatchStream
 from streamdsl.papers.cql.timeline import EMPTY_SPAN, Batch, Timeline
 from streamdsl.stream import Stream
 from streamdsl.temporal import Unit, common_unit
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.payload import payload_key
 
 A = TypeVar("A")
@@ -134,7 +134,7 @@ def group_of(
     given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     times = [each.t for each in given]
     existing = check_span(span, times) or _span(times, streams.values())
-    orders = _orders(streams.values()) if seed is None else Drawn(whole(seed, "a seed is"))
+    orders = _orders(streams.values()) if seed is None else Drawn(whole_number(seed, "a seed is"))
     unit = common_unit(*map(_unit, streams.values()))
     return StreamGroup(by_stream(numbered(given, batching), names), existing, orders, unit)
 
@@ -182,7 +182,7 @@ def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) 
     """
     if not isinstance(g, StreamGroup) or not callable(f):
         raise QueryError("the answers are those of a function of a stream group", hint="cql.allowed(lambda g: ..., g)")
-    limit = whole(limit, "a limit is", 1)
+    limit = whole_number(limit, "a limit is", 1)
     orders, found, tried = EachInTurn(), dict[Any, A](), 0
     while not tried or orders.advance():
         answer = f(watched := _Watched(g, orders))

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from streamdsl.errors import EventError, QueryError
 from streamdsl.papers.cql.numbering import read_named
 from streamdsl.papers.cql.spreading import On, Tuple, ranking
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.payload import payload_order
 
 Placed: TypeAlias = tuple[str, Any, int, int]
@@ -76,9 +76,9 @@ class RunningSpread:
 
         `i`: a batch of the input at `t` (not with `all=True`). `on`: a value of the first attribute, at `t` or in that batch.
         """
-        bound: tuple[Any, ...] = (whole(t, "a timestamp is"),)
+        bound: tuple[Any, ...] = (whole_number(t, "a timestamp is"),)
         if not self._all and (i is not None or on is not _WHOLE):
-            bound = (*bound, 1 if i is None else whole(i, "a batch is", 1))
+            bound = (*bound, 1 if i is None else whole_number(i, "a batch is", 1))
         elif i is not None:
             raise QueryError(
                 "SPREAD ALL forgets the batches of its input", hint="say how far the timestamp has come, or the attribute"

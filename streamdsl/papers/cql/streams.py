@@ -20,7 +20,7 @@ from streamdsl.papers.cql.window import Derivation, Gate, Leaving, Window
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
 from streamdsl.temporal import DurationLike, Record, Unit, is_calendar, to_duration
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.payload import fields_of, payload_order
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class BatchStream:
         >>> g.S.rows(2).select(lambda e: e.value).states()
         [((1, 1), ['a']), ((2, 1), ['a', 'b']), ((3, 1), ['a', 'b']), ((4, 1), ['b', 'c'])]
         """
-        size = None if n is None else whole(n, "rows takes", 1)
-        gate = Always() if slide is None else RowSlide(whole(slide, "slide takes", 1))
+        size = None if n is None else whole_number(n, "rows takes", 1)
+        gate = Always() if slide is None else RowSlide(whole_number(slide, "slide takes", 1))
         return self._window(Rows(size), gate)
 
     def range(self, d: DurationLike | None, slide: DurationLike | None = None, clock: Clock = "group") -> Relation:
@@ -102,7 +102,7 @@ class BatchStream:
         >>> g.S.keep(2).select(lambda e: e.value).states()
         [((1, 1), []), ((1, 2), [1, 2]), ((2, 1), [2, 3])]
         """
-        size = whole(n, "keep takes", 1)
+        size = whole_number(n, "keep takes", 1)
         return self._window(Rows(size), Kept(size))
 
     def partition_by(self, *names: str) -> Partition:
@@ -180,7 +180,7 @@ class Partition:
         >>> g.S.partition_by("k").rows(1).select(lambda e: e.t).states()
         [((1, 1), [1]), ((2, 1), [2]), ((3, 1), [2, 3])]
         """
-        return self.stream._window(Partitioned(self.by, whole(n, "rows takes", 1)), Always())
+        return self.stream._window(Partitioned(self.by, whole_number(n, "rows takes", 1)), Always())
 
 
 def window_row(payload: Any, t: int) -> Record:
@@ -202,4 +202,4 @@ def length(value: DurationLike, unit: Unit | None, what: str, least: int) -> int
     120
     """
     known = is_calendar(unit) and isinstance(value, (str, timedelta, np.timedelta64))
-    return whole(to_duration(value, unit) if known else value, what, least)
+    return whole_number(to_duration(value, unit) if known else value, what, least)

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 
 Time: TypeAlias = int | float
@@ -191,7 +191,7 @@ def number(items: Iterable[Item], every: int = 1) -> list[Tuple | Punctuation]:
     >>> number([Tuple(7, "a"), Punctuation(5), Tuple(5, "b")], every=2)
     [Tuple(ts=0, payload='a'), Tuple(ts=1, payload='b'), Punctuation(value=2, on='ts')]
     """
-    every = whole(every, "every is", 1)
+    every = whole_number(every, "every is", 1)
     found: list[Tuple | Punctuation] = []
     tuples = (item for item in items if isinstance(item, Tuple))
     for place, item in enumerate(tuples):

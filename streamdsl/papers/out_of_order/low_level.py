@@ -22,7 +22,7 @@ from streamdsl.papers.out_of_order.items import (
 )
 from streamdsl.papers.out_of_order.operator import Items, Punctuated, check_time
 from streamdsl.papers.out_of_order.reading import hashable
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 
 Flush: TypeAlias = Literal["slow", "lazy", "end"]
@@ -64,11 +64,11 @@ class LowLevelAggregate(Punctuated):
         super().__init__()
         self._window = window
         self._flush = flush
-        self._every = whole(every, "every is", 1)
-        self._max_delay = whole(max_delay, "max_delay is", 0)
+        self._every = whole_number(every, "every is", 1)
+        self._max_delay = whole_number(max_delay, "max_delay is", 0)
         self._in_order = order == "in"
         self._next_slot = next_slot
-        self._table = Table(whole(size, "size is", 1))
+        self._table = Table(whole_number(size, "size is", 1))
         self._latest: Time = -INFINITY
         self._wid: int | None = None
         self._since = 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamdsl.papers.out_of_order.items import Item, Joined, JointPunctuation, Punctuation, Time, Tuple, Unmatched, WindowResult
 from streamdsl.papers.out_of_order.operator import Items, Operator, check_operator
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 
 
@@ -33,8 +33,8 @@ class Smooth(Operator):
         check_operator(operator)
         self.inputs = operator.inputs
         self._operator = operator
-        self._every = whole(every, "every is", 1)
-        self._max_delay = whole(max_delay, "max_delay is", 0)
+        self._every = whole_number(every, "every is", 1)
+        self._max_delay = whole_number(max_delay, "max_delay is", 0)
         self._waiting: deque[Any] = deque()
         self._results = 0
         self._since = 0

@@ -6,7 +6,7 @@ from streamdsl.errors import EventError
 from streamdsl.papers.out_of_order.buffers import SortBuffer
 from streamdsl.papers.out_of_order.items import BEGINNING, Order, Punctuation, Time, Tuple, check_order, is_time
 from streamdsl.papers.out_of_order.operator import Advancing, Items, Punctuated
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 
 class Union(Punctuated):
@@ -25,7 +25,7 @@ class Union(Punctuated):
 
     def __init__(self, n: int = 2, order: Order = "any") -> None:
         check_order(order)
-        self.inputs = whole(n, "n is", 1)
+        self.inputs = whole_number(n, "n is", 1)
         super().__init__()
         self._in_order = order == "in"
         self._by_attribute: dict[str, list[Time]] = {}

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, read
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 
 def restamp(tuples: Iterable[Given], first: int) -> list[Tuple]:
@@ -17,7 +17,7 @@ def restamp(tuples: Iterable[Given], first: int) -> list[Tuple]:
     >>> [t.t_app for t in restamp([("a", 1), ("b", 3)], 11)]
     [11, 13]
     """
-    found, first = read(tuples), whole(first, "the first tuple's new time is")
+    found, first = read(tuples), whole_number(first, "the first tuple's new time is")
     return [each._replace(t_app=each.t_app - found[0].t_app + first) for each in found]
 
 
@@ -27,7 +27,8 @@ def bundle(tuples: Iterable[Given], by: Literal["tuple", "time"] | int) -> list[
     >>> [t.bid for t in bundle([("a", 3), ("b", 5), ("c", 5), ("d", 5)], by=2)]
     [1, 2, 2, 3]
     """
-    most = {"tuple": 1, "time": None}[by] if by in ("tuple", "time") else whole(by, 'a bundle is by "tuple", by "time", or by', 1)
+    wanted = 'a bundle is by "tuple", by "time", or by'
+    most = {"tuple": 1, "time": None}[by] if by in ("tuple", "time") else whole_number(by, wanted, 1)
     found: list[Tuple] = []
     bid, size = 0, 0
     for each in read(tuples):
@@ -97,7 +98,7 @@ def slack(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     >>> [t.value for t in slack([("a", 1), ("c", 4), ("b", 2), ("d", 9), ("lost", 3)], delay=3)]
     ['a', 'b', 'c', 'd']
     """
-    delay = whole(delay, "a slack is", 0)
+    delay = whole_number(delay, "a slack is", 0)
     waiting: list[tuple[int, int, Tuple]] = []
     found: list[Tuple] = []
     highest: int | None = None
@@ -120,7 +121,7 @@ def max_delay(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     >>> [(t.value, t.t_app, t.t_sys) for t in max_delay([("a", 1, 10, 1), ("b", 9, 17, 2)], 3)]
     [('a', 1, 10), (HEARTBEAT, 4, 13), (HEARTBEAT, 7, 16), ('b', 9, 17)]
     """
-    delay, found = whole(delay, "a delay is", 1), read(tuples)
+    delay, found = whole_number(delay, "a delay is", 1), read(tuples)
     if not found:
         return []
     latest, beaten = found[0], found[:1]
@@ -139,7 +140,7 @@ def until(tuples: Iterable[Given], time: int) -> list[Tuple]:
     >>> until([("a", 1)], 9)[1]
     Tuple(value=HEARTBEAT, t_app=9, t_sys=2, bid=2)
     """
-    found, time = read(tuples), whole(time, "a heartbeat's time is")
+    found, time = read(tuples), whole_number(time, "a heartbeat's time is")
     last = found[-1] if found else Tuple(None, time, 0, 0)
     return [*found, Tuple(HEARTBEAT, time, last.t_sys + 1, last.bid + 1)]
 

@@ -11,7 +11,7 @@ from streamdsl.errors import QueryError
 from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.start import BEFORE_FIRST, Grid
 from streamdsl.papers.secret.tuples import Tuple
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 T0: TypeAlias = Callable[[int, int, int], int]
 """From the first tuple's application time, size and slide to where the first window starts."""
@@ -49,7 +49,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if self.periodic is not None:
-            object.__setattr__(self, "periodic", whole(self.periodic, "a report's period is None or", 1))
+            object.__setattr__(self, "periodic", whole_number(self.periodic, "a report's period is None or", 1))
 
     @property
     def period(self) -> int:
@@ -100,7 +100,7 @@ class Profile:
         25
         """
         check_window(size, slide)
-        return whole(self.t0(whole(first_t_app, "a first time is"), size, slide), f"t0 of {self.name} is")
+        return whole_number(self.t0(whole_number(first_t_app, "a first time is"), size, slide), f"t0 of {self.name} is")
 
     def backward(self) -> Profile:
         """Return the profile whose slides end windows: the one at t0 + slide is the first to end one (paper 000, 3.2.1, note 3).

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 Interval: TypeAlias = tuple[int, int]
 """(o, c], open on its left; it is empty where o >= c."""
@@ -111,5 +111,5 @@ def leaving(t_app: int, t0: int, size: int, slide: int) -> int:
 
 def check_window(size: object, slide: object) -> None:
     """Raise `QueryError` for what is no size or no slide."""
-    whole(size, "a window's size is", 1)
-    whole(slide, "a window's slide is", 1)
+    whole_number(size, "a window's size is", 1)
+    whole_number(slide, "a window's slide is", 1)

@@ -11,7 +11,7 @@ from streamdsl.papers.secret.profile import Profile, Report, check_profile
 from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, as_tuple, check_order, read
-from streamdsl.temporal.numbers import whole
+from streamdsl.temporal.integers import whole_number
 
 By: TypeAlias = Literal["time", "tuples"]
 
@@ -47,7 +47,7 @@ class Simulation:
         check_window(size, slide)
         check_by(by, profile.scope)
         self.profile, self.size, self.slide, self.by = profile, size, slide, by
-        self.t0 = None if t0 is None else whole(t0, "t0 is")
+        self.t0 = None if t0 is None else whole_number(t0, "t0 is")
         self._last: int | None = None
         self._content: Content | None = None
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from streamdsl.errors import QueryError
-from streamdsl.plan.json.types import ENUMS
+from streamdsl.plan.json.named_types import ENUMS
 
 
 def constant(value: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Final
 from streamdsl.errors import QueryError
 from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.plan.base import Node
-from streamdsl.plan.json.reader import Reader
-from streamdsl.plan.json.writer import Writer
+from streamdsl.plan.json.plan_reader import PlanReader
+from streamdsl.plan.json.plan_writer import PlanWriter
 from streamdsl.plan.labels import labels
 from streamdsl.plan.places import depth
 from streamdsl.temporal.json_text import loads
@@ -36,7 +36,7 @@ def to_json(plan: Node) -> str:
     }
     """
     ensure_recursion_limit(depth(plan), "this plan")
-    writer = Writer(labels(plan))
+    writer = PlanWriter(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
     return (
@@ -70,7 +70,7 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
         )
     if not isinstance(found.get("parts"), list) or "output" not in found:
         raise _no_plan('it has no "parts" and "output"')
-    reader = Reader({f"{each.__module__}:{each.__qualname__}": each for each in classes})
+    reader = PlanReader({f"{each.__module__}:{each.__qualname__}": each for each in classes})
     for part in found["parts"]:
         reader.parts.append(reader.object(part))
     plan = reader.value(found["output"])

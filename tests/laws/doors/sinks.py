@@ -24,7 +24,7 @@ from streamdsl.errors import SinkError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, ParquetTable
 from streamdsl.temporal import CHT, INFINITY, fields_of
-from streamdsl.temporal.frames import column_names
+from streamdsl.temporal.pandas_frames import column_names
 from streamdsl.temporal.payload import is_dataclass
 from tests.laws.doors.fold import Fold
 from tests.laws.power import cut_off_after

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.checks.plans import Checked
+from streamdsl.checks.plans import PlanView
 from streamdsl.denote import denote
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import CHT
@@ -201,4 +201,4 @@ def test_predicates_have_parameters_and_matches_end() -> None:
     rows = [(1, {"v": 2}), (2, {"v": 4}), (3, {"v": 8}), (4, {"v": 12})]
     assert found(query.bind(limit=3), *rows) == [(4, 11, 12)]
     assert found(query.bind(limit=1), *rows) == [(3, 10, 8)]
-    assert Checked(query.plan()).open_rows(query.plan()) is None
+    assert PlanView(query.plan()).open_rows(query.plan()) is None

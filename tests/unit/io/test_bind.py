@@ -22,7 +22,7 @@ from streamdsl.io.libraries import is_frame
 from streamdsl.io.sources import bind, read_rows
 from streamdsl.plan.node import Source
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, Cti, Insert, alike
+from streamdsl.temporal import CHT, Cti, Insert, value_arrays
 
 TRIPS = Source("trips")
 ROW = Insert(0, 1, 5, {"v": 7})
@@ -125,7 +125,7 @@ rows_of_pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6), st.tupl
 
 @given(rows_of_pairs, st.integers(1, 3))
 def test_rows_that_are_read_a_few_at_a_time_are_the_same_rows(rows: list[Any], size: int) -> None:
-    with patch.object(sources, "_AT_ONCE", size), patch.object(alike, "_AT_ONCE", size):
+    with patch.object(sources, "_AT_ONCE", size), patch.object(value_arrays, "_CHUNK", size):
         found = bind(rows, TRIPS)
         assert repr(list(found.events())) == repr([Insert(number, *row) for number, row in enumerate(rows)])
         whole = found.whole()

@@ -18,7 +18,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.io.frames import events_to_pandas, history_to_arrow
 from streamdsl.io.sources import read_csv, read_jsonl, read_parquet
 from streamdsl.temporal import CHT, INFINITY, Cti, Insert, Retract
-from streamdsl.temporal.frames import History
+from streamdsl.temporal.pandas_frames import HistoryColumns
 from tests.unit.io.written import DAY, lifetimes, payloads, written
 
 
@@ -100,7 +100,7 @@ def test_errors_name_file_and_row(tmp_path: Path, piece_rows: int) -> None:
 def test_a_history_goes_through_parquet_unchanged(tmp_path: Path) -> None:
     rows = [(DAY, INFINITY, {"v": 2**60 + 1, "s": None}), (DAY + 1, DAY + 3, {"v": None, "s": "x"})]
     cht = CHT.from_rows(rows, "us")
-    pq.write_table(history_to_arrow(History.of(cht)), tmp_path / "arrow.parquet")
+    pq.write_table(history_to_arrow(HistoryColumns.of(cht)), tmp_path / "arrow.parquet")
     cht.to_pandas().to_parquet(tmp_path / "pandas.parquet")
     for path in (tmp_path / "arrow.parquet", tmp_path / "pandas.parquet"):
         bound = read_parquet(path, end="re")
@@ -111,7 +111,7 @@ def test_a_history_goes_through_parquet_unchanged(tmp_path: Path) -> None:
 def test_scalars_go_through_parquet_as_scalars(tmp_path: Path) -> None:
     cht: CHT[Any] = CHT.from_rows([(1, 5, "x"), (2, INFINITY, "y")])
     cht.to_pandas().to_parquet(tmp_path / "pandas.parquet")
-    pq.write_table(history_to_arrow(History.of(cht)), tmp_path / "arrow.parquet")
+    pq.write_table(history_to_arrow(HistoryColumns.of(cht)), tmp_path / "arrow.parquet")
     assert payloads(read_parquet(tmp_path / "pandas.parquet", end="re")) == ["x", "y"]
     assert payloads(read_parquet(tmp_path / "arrow.parquet", end="re")) == ["x", "y"]
 

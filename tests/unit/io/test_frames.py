@@ -22,18 +22,18 @@ from streamdsl.io.binding import Bound
 from streamdsl.io.frames import history_to_arrow, history_to_polars
 from streamdsl.io.sources import read_arrow, read_pandas, read_polars
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Record, Unit
-from streamdsl.temporal.frames import History
+from streamdsl.temporal.pandas_frames import HistoryColumns
 from streamdsl.temporal.payload import payload_order
 
 BIG = 2**53 + 1
 
 
 def cht_to_arrow(cht: CHT[Any]) -> Any:
-    return history_to_arrow(History.of(cht))
+    return history_to_arrow(HistoryColumns.of(cht))
 
 
 def cht_to_polars(cht: CHT[Any]) -> pl.DataFrame:
-    return history_to_polars(History.of(cht))
+    return history_to_polars(HistoryColumns.of(cht))
 
 
 COLUMNS: list[st.SearchStrategy[Any]] = [

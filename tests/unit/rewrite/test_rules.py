@@ -11,7 +11,7 @@ import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Select, Where, WindowAggregate, WindowApply, shift
 from streamdsl.plan.outputs import Outputs
-from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
+from streamdsl.rewrite import RULES, Mode, RuleContext, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
 from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
@@ -161,7 +161,7 @@ def test_ctis_do_not_wait_for_ends_that_do_not_matter(emit: Any) -> None:
     assert [session.stats()["window_aggregate_1"]["output_cti"] for session in (written, clipped)] == [0, 10]
 
 
-def undone(node: Node, setting: Setting) -> Node | None:
+def undone(node: Node, setting: RuleContext) -> Node | None:
     return shift(node.input, -node.ends.cti(0)) if isinstance(node, AlterLifetime) else None
 
 

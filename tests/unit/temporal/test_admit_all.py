@@ -32,7 +32,7 @@ def test_all_are_admitted_at_once_only_if_each_would_be(seed: int) -> None:
         for le in (rng.choice([rng.randint(0, 12)] * 9 + [INFINITY]) for _ in range(rng.randint(1, 4)))
     ]
     at_once, one_by_one = table(Random(seed)), table(Random(seed))
-    before = (dict(at_once._known), at_once.watermark)
+    before = (dict(at_once._known), at_once.high_water)
     le, re = (np.array([getattr(event, end) for event in inserts]) for end in ("le", "re"))
     admitted = at_once.admit_all([event.id for event in inserts], le, re, [event.payload for event in inserts])
     try:
@@ -41,12 +41,12 @@ def test_all_are_admitted_at_once_only_if_each_would_be(seed: int) -> None:
     except (EventError, CtiViolation):
         assert not admitted
     if not admitted:
-        assert (at_once._known, at_once.watermark) == before
+        assert (at_once._known, at_once.high_water) == before
         return
     assert at_once._known == one_by_one._known
-    assert at_once.watermark == one_by_one.watermark
+    assert at_once.high_water == one_by_one.high_water
     at_once.rollback()
-    assert (at_once._known, at_once.watermark) == before
+    assert (at_once._known, at_once.high_water) == before
 
 
 def test_ids_that_were_admitted_at_once_are_forgotten_one_by_one() -> None:

@@ -55,7 +55,7 @@ def test_a_malformed_event_has_no_effect(stream: Stream, rule: str) -> None:
     assert len(wrong) == 1
     rest = [event for index, event in enumerate(stream) if index not in wrong]
     assert problems(rest) == []
-    assert table_after(stream).watermark == table_after(rest).watermark
+    assert table_after(stream).high_water == table_after(rest).high_water
 
 
 @pytest.mark.parametrize("policy", ["drop", "adjust"])
@@ -149,7 +149,7 @@ def test_a_retraction_learns_its_payload_from_the_table() -> None:
     ],
 )
 def test_the_watermark_is_the_latest_cti_or_le(stream: Stream, expected: int) -> None:
-    assert table_after(stream).watermark == expected
+    assert table_after(stream).high_water == expected
 
 
 def table_after(stream: Stream) -> EventTable:

@@ -149,7 +149,7 @@ def test_a_rollback_leaves_no_trace(policy: OnViolation) -> None:
             else:
                 tried.admit(event)
         tried.rollback()
-        assert (tried.cti, tried.watermark, tried.rejected) == (untouched.cti, untouched.watermark, untouched.rejected)
+        assert (tried.cti, tried.high_water, tried.rejected) == (untouched.cti, untouched.high_water, untouched.rejected)
         assert feed(tried, stream[cut:]) == feed(untouched, stream[cut:])
         assert (tried.cti, tried.rejected, len(tried)) == (untouched.cti, untouched.rejected, len(untouched))
 

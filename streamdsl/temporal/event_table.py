@@ -1,4 +1,4 @@
-"""Events under CTIs: the table of known ids, and what is done with an event that breaks a CTI (semantics, sections 1 and 7)."""
+"""The ids of a source's events that can still change, and the policy for late events (semantics, sections 1 and 7)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from streamdsl.errors import CtiViolation, EventError, shortened
-from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_LATE, WAS_DROPPED, Rejected, Rejections
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.value_arrays import distinct
 
 OnViolation: TypeAlias = Literal["error", "drop", "adjust"]
 DataEvent: TypeAlias = Insert[Any] | Retract
 
-_STALE: Final = 64
-"""So many deaths may stand in the queue beside those of the ids that are known, and as many again as these."""
+_STALE_EXPIRATIONS: Final = 64
+"""The queue is rebuilt when it has more than two entries for each id, and so many besides."""
 
 
-class Known(NamedTuple):
-    """What is known of an event id: its lifetime and payload now, the LE that the sender believes in, whether it was deleted."""
+class EventState(NamedTuple):
+    """The state of an event id: its current lifetime and payload, the LE that was sent for it, and whether it has been deleted.
+
+    `sent_le` differs from `le` where an insertion was late and its LE was moved to the CTI (`on_violation="adjust"`).
+    """
 
     le: int
     re: int
@@ -33,20 +36,23 @@ class Known(NamedTuple):
     is_deleted: bool = False
 
     @property
-    def last_time(self) -> int:
-        """Return the time that a CTI must pass before the id may be forgotten."""
+    def expiry(self) -> int:
+        """The time that a CTI must pass before the id can be forgotten."""
         return self.le if self.re <= self.le else self.re
 
 
-_known_of: Final[Callable[[tuple[int, int, Any, int, bool]], Known]] = partial(tuple.__new__, Known)
-"""What is known of an id, of its parts, made at less than half the cost: there is one for each event."""
+_event_state: Final[Callable[[tuple[int, int, Any, int, bool]], EventState]] = partial(tuple.__new__, EventState)
+"""Makes an `EventState` of its parts at less than half the cost of calling the class: there is one for each event."""
 
 
 class EventTable:
-    """The ids of a stream that can still change, and the rules that every next event must obey.
+    """The ids of a source's events that can still change; checks each next event against them and against the CTI.
 
-    `admit` gives the event as it takes effect (the same, an adjusted one, or None if it was dropped) and raises `EventError` or
-    `CtiViolation`; nothing is changed by an event that raises. Ids are forgotten once a CTI has passed them.
+    `admit` returns the event as it takes effect (the same, an adjusted one, or None if it was dropped) and raises `EventError` or
+    `CtiViolation`; an event that raises changes nothing. What has been admitted since the last `commit` can be rolled back.
+
+    `cti` is the largest CTI, `high_water` the largest LE or CTI so far. An id is forgotten once a CTI has passed its expiry; a
+    heap of expirations finds these ids, so that an event costs O(log ids) amortized.
 
     >>> table = EventTable()
     >>> table.admit(Insert("a", 1, 9, "x"))
@@ -64,13 +70,13 @@ class EventTable:
         self.name = name
         self.on_violation = on_violation
         self.cti = MIN_TIME
-        self.watermark = MIN_TIME
+        self.high_water = MIN_TIME
         self._rejected = Rejections()
         self._late = Rejections()
-        self._known: dict[Hashable, Known] = {}
+        self._known: dict[Hashable, EventState] = {}
         self._dropped: dict[Hashable, int] = {}
-        self._deaths: list[tuple[int, int, Hashable]] = []
-        self._dying: list[tuple[int, Hashable]] = []
+        self._expirations: list[tuple[int, int, Hashable]] = []
+        self._new_expirations: list[tuple[int, Hashable]] = []
         self._ticket = itertools.count()
         self._undo: list[Callable[[], None]] = []
 
@@ -91,102 +97,102 @@ class EventTable:
         return found
 
     def forget_rejected(self) -> Rejections:
-        """Return what `rejected` does, and begin anew."""
+        """Return what `rejected` does, and start again with an empty record."""
         found, self._rejected = self._rejected, self._rejected.anew()
         return found
 
     def keep_all_rejected(self) -> None:
-        """Keep every event that is dropped or adjusted from now on: somebody takes them away."""
+        """Keep every event that is dropped or adjusted from now on, not only a sample: the caller fetches them."""
         self._rejected.keep_all()
         self._late.keep_all()
 
     def advance(self, cti: int) -> None:
-        """Take a CTI: times before it are closed, and ids that can no longer change are forgotten."""
+        """Apply a CTI: times before it are closed, and ids that can no longer change are forgotten."""
         if cti > self.cti:
             self.cti = cti
-            if cti > self.watermark:
-                self.watermark = cti
+            if cti > self.high_water:
+                self.high_water = cti
         self.commit()
 
     def promise(self, cti: int) -> None:
-        """Take a CTI as `advance` does, but in a way that `rollback` can undo."""
+        """Apply a CTI as `advance` does, but so that `rollback` can undo it."""
         if cti > self.cti:
-            self._undo.append(partial(self._restore, self.cti, self.watermark))
+            self._undo.append(partial(self._restore, self.cti, self.high_water))
             self.cti = cti
-            self.watermark = max(self.watermark, cti)
+            self.high_water = max(self.high_water, cti)
 
     def commit(self) -> None:
-        """Keep everything since the last commit, and forget what the CTI has passed."""
+        """Make everything since the last commit permanent, and forget the ids that the CTI has passed."""
         if self._undo:
             self._undo.clear()
             if len(self._late):
                 self._rejected.extend(self._late)
                 self._late.clear()
-            for time, id in self._dying:
-                heapq.heappush(self._deaths, (time, next(self._ticket), id))
-            self._dying.clear()
-        deaths, cti = self._deaths, self.cti
+            for time, id in self._new_expirations:
+                heapq.heappush(self._expirations, (time, next(self._ticket), id))
+            self._new_expirations.clear()
+        deaths, cti = self._expirations, self.cti
         while deaths and deaths[0][0] < cti:
             time, _, id = heapq.heappop(deaths)
             entry = self._known.get(id)
-            if entry is not None and entry.last_time == time:
+            if entry is not None and entry.expiry == time:
                 del self._known[id]
             if self._dropped and id not in self._known and self._dropped.get(id, cti) < cti:
                 del self._dropped[id]
-        self._look_through_deaths()
+        self._compact_expirations()
 
     def rollback(self) -> None:
         """Undo everything since the last commit."""
         while self._undo:
             self._undo.pop()()
         self._late.clear()
-        self._dying.clear()
+        self._new_expirations.clear()
 
-    def _die(self, time: int, id: Hashable) -> None:
-        """Let an id be looked at once a CTI has passed this time."""
+    def _expire_at(self, time: int, id: Hashable) -> None:
+        """Schedule an id to be checked when a CTI has passed this time."""
         if time != INFINITY:
-            self._dying.append((time, id))
+            self._new_expirations.append((time, id))
 
-    def _look_through_deaths(self) -> None:
-        """Queue the deaths anew once most of them are of times that their ids do not have any more."""
-        if len(self._deaths) <= 2 * (len(self._known) + len(self._dropped)) + _STALE:
+    def _compact_expirations(self) -> None:
+        """Rebuild the heap once most of its entries are stale: their ids have another expiry by now."""
+        if len(self._expirations) <= 2 * (len(self._known) + len(self._dropped)) + _STALE_EXPIRATIONS:
             return
-        dying = [(entry.last_time, id) for id, entry in self._known.items()] + [(time, id) for id, time in self._dropped.items()]
-        self._deaths = [(time, number, id) for number, (time, id) in enumerate(dying) if time != INFINITY]
-        heapq.heapify(self._deaths)
+        dying = [(entry.expiry, id) for id, entry in self._known.items()] + [(time, id) for id, time in self._dropped.items()]
+        self._expirations = [(time, number, id) for number, (time, id) in enumerate(dying) if time != INFINITY]
+        heapq.heapify(self._expirations)
         self._ticket = itertools.count(len(dying))
 
     def _restore(self, cti: int, watermark: int) -> None:
-        self.cti, self.watermark = cti, watermark
+        self.cti, self.high_water = cti, watermark
 
     def _write(self, entries: dict[Hashable, Any], id: Hashable, entry: Any) -> None:
         old = entries.get(id, MISSING)
-        self._undo.append(partial(self._unwrite, entries, id, old))
+        self._undo.append(partial(self._undo_write, entries, id, old))
         entries[id] = entry
 
     @staticmethod
-    def _unwrite(entries: dict[Hashable, Any], id: Hashable, old: Any) -> None:
+    def _undo_write(entries: dict[Hashable, Any], id: Hashable, old: Any) -> None:
         if old is MISSING:
             entries.pop(id, None)  # an interrupt may have come before it was written
         else:
             entries[id] = old
 
-    def _lookup(self, id: Hashable) -> Known | None:
+    def _lookup(self, id: Hashable) -> EventState | None:
         entry = self._known.get(id)
-        return None if entry is None or entry.last_time < self.cti else entry
+        return None if entry is None or entry.expiry < self.cti else entry
 
     def _is_free(self, id: Hashable) -> bool:
-        """Say whether the CTI has passed the event of this id, as it is or, where it was corrected late, as its sender knows."""
+        """Say whether an id can be used again: the CTI has passed its event, or what its sender believes of a late one."""
         last_time = self._dropped.get(id)
         return self._lookup(id) is None if last_time is None else last_time < self.cti
 
     def _was_dropped(self, id: Hashable) -> bool:
-        """Say whether an event with this id was dropped that, as its sender believes, the CTI has not passed."""
+        """Say whether an event with this id was dropped, and its sender believes that it can still change."""
         last_time = self._dropped.get(id)
         return last_time is not None and last_time >= self.cti
 
     def admit(self, event: DataEvent, is_numbered: bool = False) -> DataEvent | None:
-        """Return the event as it takes effect, or None if it is dropped; of a row that has a number for an id nothing is kept."""
+        """Return the event as it takes effect, or None if it is dropped. An insertion that `is_numbered` keeps no state."""
         if is_numbered and isinstance(event, Insert):
             return self._insert(event, is_numbered)
         if not _is_hashable(event.id):
@@ -196,7 +202,7 @@ class EventTable:
         return self._insert(event) if isinstance(event, Insert) else self._retract(event)
 
     def admit_all(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> bool:
-        """Admit insertions at once if not one of them breaks a rule; else return False, and leave all as it was.
+        """Admit insertions at once if all are valid; else return False, and change nothing.
 
         >>> import numpy as np
         >>> table = EventTable()
@@ -208,15 +214,15 @@ class EventTable:
         starts, ends = le.tolist(), re.tolist()
         if min(starts) < self.cti or max(starts) == INFINITY or any(map(operator.gt, starts, ends)) or not self._are_new(ids):
             return False
-        self._undo.append(partial(self._restore, self.cti, self.watermark))
-        self._undo.append(partial(self._unwrite_all, ids))
-        self.watermark = max(self.watermark, *starts)
-        self._known.update(zip(ids, map(Known, starts, ends, payloads, starts), strict=True))
-        self._dying += [(time, id) for time, id in zip(ends, ids, strict=True) if time != INFINITY]
+        self._undo.append(partial(self._restore, self.cti, self.high_water))
+        self._undo.append(partial(self._undo_writes, ids))
+        self.high_water = max(self.high_water, *starts)
+        self._known.update(zip(ids, map(EventState, starts, ends, payloads, starts), strict=True))
+        self._new_expirations += [(time, id) for time, id in zip(ends, ids, strict=True) if time != INFINITY]
         return True
 
     def admit_alone(self, id: Hashable, le: int, re: int, payload: Any) -> bool:
-        """Admit an insertion for good if it breaks no rule; else return False, and leave all as it was.
+        """Admit an insertion permanently if it is valid; else return False, and change nothing. The fast path for one event.
 
         >>> table = EventTable()
         >>> table.admit_alone("a", 1, 5, "x"), table.admit_alone("a", 2, 5, "y")
@@ -226,21 +232,21 @@ class EventTable:
             return False
         if id in self._known or (self._dropped and id in self._dropped):
             return False
-        if le > self.watermark:
-            self.watermark = le
-        self._known[id] = _known_of((le, re, payload, le, False))
+        if le > self.high_water:
+            self.high_water = le
+        self._known[id] = _event_state((le, re, payload, le, False))
         if re != INFINITY:
-            heapq.heappush(self._deaths, (re, next(self._ticket), id))
+            heapq.heappush(self._expirations, (re, next(self._ticket), id))
         return True
 
     def _are_new(self, ids: Sequence[Hashable]) -> bool:
-        """Say whether these are different ids that nothing is known of; of others than int and str it is not said."""
-        if not unique(map(type, ids)) <= {int, str}:
+        """Say whether these ids are distinct and unknown; False for ids that are not all int or str, where `==` may mislead."""
+        if not distinct(map(type, ids)) <= {int, str}:
             return False
         given = set(ids)
         return len(given) == len(ids) and self._known.keys().isdisjoint(given) and self._dropped.keys().isdisjoint(given)
 
-    def _unwrite_all(self, ids: Sequence[Hashable]) -> None:
+    def _undo_writes(self, ids: Sequence[Hashable]) -> None:
         for id in ids:
             self._known.pop(id, None)  # an interrupt may have come before they were written
 
@@ -260,11 +266,11 @@ class EventTable:
                 return None
             self._reject(event, LE_MOVED)
             event = Insert(event.id, self.cti, event.re, event.payload)
-        self._undo.append(partial(self._restore, self.cti, self.watermark))
-        self.watermark = max(self.watermark, event.le)
+        self._undo.append(partial(self._restore, self.cti, self.high_water))
+        self.high_water = max(self.high_water, event.le)
         if not is_numbered:
-            self._obey_again(event.id)
-            self._remember(event.id, Known(event.le, event.re, event.payload, sent_le))
+            self._clear_dropped(event.id)
+            self._remember(event.id, EventState(event.le, event.re, event.payload, sent_le))
         return event
 
     def _retract(self, event: Retract) -> Retract | None:
@@ -287,11 +293,11 @@ class EventTable:
             self._mark_dropped(event.id, event.re_new)
             re_new = max(self.cti, entry.le)
         else:
-            self._obey_again(event.id)
+            self._clear_dropped(event.id)
         self._remember(event.id, entry._replace(re=re_new, is_deleted=event.re_new == event.le))
         return Retract(event.id, entry.le, entry.re, re_new, entry.payload)
 
-    def _check_match(self, event: Retract, entry: Known) -> None:
+    def _check_match(self, event: Retract, entry: EventState) -> None:
         if entry.is_deleted:
             raise self._malformed(event, f"the event {event.id!r} has been fully retracted already")
         if event.le not in (entry.sent_le, entry.le):
@@ -313,10 +319,10 @@ class EventTable:
 
     def _mark_dropped(self, id: Hashable, last_time: int) -> None:
         self._write(self._dropped, id, last_time)
-        self._die(last_time, id)
+        self._expire_at(last_time, id)
 
-    def _obey_again(self, id: Hashable) -> None:
-        """Take note that an event is as its sender knows it."""
+    def _clear_dropped(self, id: Hashable) -> None:
+        """Record that an event is again as its sender believes."""
         if id in self._dropped:
             self._undo.append(partial(self._dropped.__setitem__, id, self._dropped.pop(id)))
 
@@ -325,12 +331,12 @@ class EventTable:
 
     def reject(self, newest: Sequence[Rejected], counts: Mapping[str, int]) -> None:
         """Take note of late events, so many by reason, of which the newest are given, in a way that `rollback` can undo."""
-        self._undo.append(partial(self._restore, self.cti, self.watermark))
+        self._undo.append(partial(self._restore, self.cti, self.high_water))
         self._late.add(self.name, newest, counts)
 
-    def _remember(self, id: Hashable, entry: Known) -> None:
+    def _remember(self, id: Hashable, entry: EventState) -> None:
         self._write(self._known, id, entry)
-        self._die(entry.last_time, id)
+        self._expire_at(entry.expiry, id)
 
     def _malformed(self, event: DataEvent, rule: str) -> EventError:
         return EventError(event, rule, where=self.name)

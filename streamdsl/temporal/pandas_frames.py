@@ -1,4 +1,4 @@
-"""Canonical history tables as pandas frames: times as columns, payloads flat, every value as exact as pandas can hold it."""
+"""Canonical history tables as pandas frames: times as columns, one column for each payload field, no value rounded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from streamdsl.temporal.cht import CHT
 
 MEMO: Final = "streamdsl"
-"""Where a frame that streamdsl wrote remembers the shape of its payloads: a key of pandas' `attrs` and of Arrow's metadata."""
+"""The key of pandas' `attrs`, and of Arrow's metadata, under which a frame stores the shape of its payloads."""
 LIFETIME: Final = ("le", "re")
 
 
-class Memo(TypedDict):
-    """What a frame's columns cannot tell of its payloads: whether they are records, tuples or scalars, and their fields."""
+class PayloadMemo(TypedDict):
+    """The shape of a frame's payloads, which its columns do not show: records, tuples or scalars, and their fields."""
 
     shape: str
     fields: list[str]
@@ -37,21 +37,21 @@ Values: TypeAlias = Sequence[Any] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A CHT in columns: lifetimes in ticks, the payloads' fields, and the memo of their shape; what frames are made of."""
+class HistoryColumns:
+    """A CHT in columns: lifetimes in ticks, the payloads' fields, and their shape. Frames of every library are made from it."""
 
     le: Ticks
     re: Ticks
     fields: Mapping[str, Values]
-    memo: Memo | None
+    memo: PayloadMemo | None
     unit: Unit | None
 
     @classmethod
-    def of(cls, cht: CHT[Any], fields: Sequence[str] = ()) -> History:
+    def of(cls, cht: CHT[Any], fields: Sequence[str] = ()) -> HistoryColumns:
         """Return a CHT in columns; `fields` are columns even where there is no row.
 
         >>> from streamdsl.temporal import CHT
-        >>> History.of(CHT.from_rows([(1, 5, {"k": "a"})])).fields
+        >>> HistoryColumns.of(CHT.from_rows([(1, 5, {"k": "a"})])).fields
         {'k': ['a']}
         """
         rows = cht.rows
@@ -65,18 +65,18 @@ class History:
         return column_names(list(self.fields), LIFETIME)
 
 
-def history_to_pandas(history: History) -> pd.DataFrame:
+def history_to_pandas(history: HistoryColumns) -> pd.DataFrame:
     """Return a history as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
 
     >>> from streamdsl.temporal import CHT
-    >>> history_to_pandas(History.of(CHT.from_rows([(1, 5, {"k": "a"})]))).to_dict("records")
+    >>> history_to_pandas(HistoryColumns.of(CHT.from_rows([(1, 5, {"k": "a"})]))).to_dict("records")
     [{'le': 1, 're': 5, 'k': 'a'}]
     """
     times = {"le": times_to_pandas(history.le, history.unit), "re": times_to_pandas(history.re, history.unit)}
     return pandas_frame(times, history.fields, history.memo)
 
 
-def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Values], memo: Memo | None) -> pd.DataFrame:
+def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Values], memo: PayloadMemo | None) -> pd.DataFrame:
     """Return a frame of leading columns, then the payloads' fields, with the memo of their shape."""
     import pandas as pd
 
@@ -87,7 +87,7 @@ def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Va
     return frame
 
 
-def payload_columns(payloads: Sequence[Any], fields: Sequence[str] = ()) -> tuple[dict[str, list[Any]], Memo | None]:
+def payload_columns(payloads: Sequence[Any], fields: Sequence[str] = ()) -> tuple[dict[str, list[Any]], PayloadMemo | None]:
     """Return payloads field by field, and the memo of their shape if they are all alike.
 
     A field that a payload lacks is None there, as are all fields of a payload that is `MISSING`.
@@ -99,7 +99,7 @@ def payload_columns(payloads: Sequence[Any], fields: Sequence[str] = ()) -> tupl
     names = list(dict.fromkeys([*fields, *(name for row in rows for name in row)]))
     shapes = {(_shape(payload), len(row)) for payload, row in zip(payloads, rows, strict=True) if payload is not MISSING}
     alike = len(shapes) == 1 and next(iter(shapes))[1] == len(names)
-    memo = Memo(shape=shapes.pop()[0], fields=names) if alike else None
+    memo = PayloadMemo(shape=shapes.pop()[0], fields=names) if alike else None
     return {name: [row.get(name) for row in rows] for name in names}, memo
 
 

@@ -120,10 +120,10 @@ class FieldOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgiving:
+class TrueOnError:
     """A condition as a function of the fields that it reads: it holds where it cannot be told.
 
-    >>> atleast_2 = Forgiving(Binary(">=", Field("x"), Constant(2)), ("x",))
+    >>> atleast_2 = TrueOnError(Binary(">=", Field("x"), Constant(2)), ("x",))
     >>> atleast_2(1), atleast_2(3), atleast_2(None)
     (False, True, True)
     """
@@ -139,14 +139,14 @@ class Forgiving:
             return True
 
 
-def forgiving(condition: Expr) -> Expr:
+def true_on_error(condition: Expr) -> Expr:
     """Return a condition that keeps the rows on which the given one holds, and those on which it fails.
 
-    >>> describe(forgiving(Binary("<", Field("x"), Constant(1))))
+    >>> describe(true_on_error(Binary("<", Field("x"), Constant(1))))
     'holds_or_fails[e.x < 1](e.x)'
     """
     names = tuple(sorted(reads(condition) or ()))
-    return Call(Forgiving(condition, names), tuple(map(Field, names)), f"holds_or_fails[{describe(condition)}]")
+    return Call(TrueOnError(condition, names), tuple(map(Field, names)), f"holds_or_fails[{describe(condition)}]")
 
 
 HEAVIEST: Final = 100
@@ -166,13 +166,13 @@ def weight(expr: Expr) -> int:
     return weights[id(expr)]
 
 
-def is_forgiving(condition: Expr) -> bool:
-    """Say whether a condition is one that `forgiving` has made: the given one is left where it was.
+def is_true_on_error(condition: Expr) -> bool:
+    """Say whether a condition is one that `true_on_error` has made: the given one is left where it was.
 
-    >>> is_forgiving(forgiving(Binary("<", Field("x"), Constant(1)))), is_forgiving(Field("x"))
+    >>> is_true_on_error(true_on_error(Binary("<", Field("x"), Constant(1)))), is_true_on_error(Field("x"))
     (True, False)
     """
-    return isinstance(condition, Call) and isinstance(condition.function, Forgiving)
+    return isinstance(condition, Call) and isinstance(condition.function, TrueOnError)
 
 
 def before(expr: Expr, projection: Expr) -> Expr | None:

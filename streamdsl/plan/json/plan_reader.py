@@ -12,13 +12,13 @@ from typing import Any
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import invert
 from streamdsl.plan.json.constants import CONSTANTS
-from streamdsl.plan.json.types import ENUMS, MODULES, PLAIN_TYPES, TYPES
+from streamdsl.plan.json.named_types import ENUMS, MODULES, PLAIN_TYPES, TYPES
 from streamdsl.plan.wellformed import misfits
 from streamdsl.udm.repository import repository
 
 
 @dataclass(slots=True)
-class Reader:
+class PlanReader:
     """The parts that are read so far, and the classes that the text may name."""
 
     classes: Mapping[str, type]

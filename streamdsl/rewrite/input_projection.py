@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
 
 
-def reading_less(plan: Node, bindings: Mapping[str, Bound], options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Bound]]:
+def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Bound]]:
     """Return a plan and its inputs without the columns that nothing reads, where an input is in columns; see `prune_columns`.
 
     Lifetimes and ids stay. A source that drops or moves late events reads all of its columns, as `rejected()` shows its payloads.
@@ -26,7 +26,7 @@ def reading_less(plan: Node, bindings: Mapping[str, Bound], options: Mapping[str
     >>> import streamdsl as sd
     >>> query = sd.from_pandas(pd.DataFrame({"le": [1], "zone": ["A"], "km": [7]})).select(lambda e: e.km)
     >>> name, bound = next(iter(query._bindings.items()))
-    >>> less = reading_less(query.plan(), {name: bound}, None)[1][name]
+    >>> less = project_inputs(query.plan(), {name: bound}, None)[1][name]
     >>> [event.payload for event in bound.events()], [event.payload for event in less.events()]
     ([Record(zone='A', km=7)], [Record(km=7)])
     """

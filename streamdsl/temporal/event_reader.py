@@ -1,4 +1,4 @@
-"""Events as people write them, made plain: what sources and CHTs are given (paper 001, II.A)."""
+"""Reads events as users write them: dates become ticks, numpy and pandas scalars become plain values (paper 001, II.A)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from streamdsl.errors import EventError, TimeOverflow, UnitError, shortened
-from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, NextTick, Retract
 from streamdsl.temporal.payload import is_null, plain
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, Unit, add_time, is_integer, to_ticks
+from streamdsl.temporal.value_arrays import distinct, typed_array
 
 _NO_START: Final = "every event has a start, ticks or a date"
 _NO_END: Final = "the end of an event that goes on is sd.INFINITY; in a frame or a file, a null"
@@ -20,14 +20,14 @@ _TIMES: Final = {
     "re_new": ("RE_new", _NO_END),
     "time": ("time", "a CTI is a time in ticks or a date; that which ends a stream is sd.Cti(sd.INFINITY)"),
 }
-"""The times of events: what they are called, and the remedy where one is null."""
+"""The times of events: their names in messages, and the hint if one is null."""
 
 
 @dataclass(slots=True)
-class TimeReader:
-    """Makes single events plain: times int ticks, ids and payloads without numpy's and pandas' scalars; finds out the unit.
+class EventReader:
+    """Reads single events: times become int ticks, ids and payloads plain values; infers the unit if none is given.
 
-    >>> reader = TimeReader()
+    >>> reader = EventReader()
     >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
     (1000000, 7, 'us')
     """
@@ -38,7 +38,7 @@ class TimeReader:
 
     @property
     def found(self) -> Unit | None:
-        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None after nothing that tells."""
+        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None if neither has been read."""
         return self.unit or ("us" if self._dates else "tick" if self._ints else None)
 
     def tick(self, value: Any) -> int:
@@ -54,26 +54,26 @@ class TimeReader:
         return to_ticks(value, self.unit)
 
     def ticks(self, times: Sequence[Any]) -> Ticks | None:
-        """Return times as an array of ticks if all are integers in the range of times, else None: `tick` says more.
+        """Return times as an array of ticks if all are integers in range, else None: then `tick` reads each, or raises.
 
-        >>> TimeReader().ticks([1, 2]).tolist(), TimeReader().ticks([1, "1970-01-01"])
+        >>> EventReader().ticks([1, 2]).tolist(), EventReader().ticks([1, "1970-01-01"])
         ([1, 2], None)
         """
-        ticks = packed(times, int) if unique(map(type, times)) == {int} else None
+        ticks = typed_array(times, int) if distinct(map(type, times)) == {int} else None
         return None if ticks is None else self.integers(ticks)
 
     def integers(self, ticks: Ticks) -> Ticks:
-        """Take note of times that are integers, and return them."""
+        """Return times that are integers, after recording that there are such."""
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks
 
     def saw_integer(self) -> None:
-        """Take note of a time that is an integer, and no end of time."""
+        """Record that a time is an integer, and neither MIN_TIME nor INFINITY."""
         self._ints = True
 
-    def copy(self) -> TimeReader:
+    def copy(self) -> EventReader:
         """Return an independent copy."""
-        return TimeReader(self.unit, self._dates, self._ints)
+        return EventReader(self.unit, self._dates, self._ints)
 
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion made plain; errors name it."""
@@ -110,7 +110,7 @@ class TimeReader:
 
 
 def _refused(error: UnitError | TimeOverflow, event: Event[Any]) -> EventError | UnitError | TimeOverflow:
-    """Return why an event is refused of which a time cannot be read: one that is null is no matter of units."""
+    """Return the error for an event with a time that cannot be read: an `EventError` if it is null, else one about units."""
     for name, (called, hint) in _TIMES.items():
         value = getattr(event, name, MISSING)
         value = value.time if isinstance(value, NextTick) else value

@@ -15,14 +15,14 @@ from streamdsl.expr.functions import Udf
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.plan.base import Node
 from streamdsl.plan.json.constants import constant
-from streamdsl.plan.json.types import MODULES, TYPES
+from streamdsl.plan.json.named_types import MODULES, TYPES
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.repository import name_of
 from streamdsl.windows.sequences.description import AnySequence
 
 
 @dataclass(slots=True)
-class Writer:
+class PlanWriter:
     """The parts that are written so far, and where each is."""
 
     names: dict[int, str]

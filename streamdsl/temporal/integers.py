@@ -1,4 +1,4 @@
-"""Whole numbers that users give: sizes, counts, ticks."""
+"""Integers that users give: sizes, counts, ticks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import SupportsIndex
 from streamdsl.errors import QueryError
 
 
-def whole(value: object, what: str, least: int | None = None) -> int:
-    """Return a whole number, one of numpy too; raises `QueryError` for what is none, or less than the least.
+def whole_number(value: object, what: str, least: int | None = None) -> int:
+    """Return an integer, of Python or numpy, as an `int`; raises `QueryError` for anything else, and below `least`.
 
-    >>> whole(3, "a delay is", 1)
+    >>> whole_number(3, "a delay is", 1)
     3
-    >>> whole(0, "a delay is", 1)
+    >>> whole_number(0, "a delay is", 1)
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: a delay is a whole number >= 1, not 0

@@ -1,10 +1,10 @@
-"""Names that users give: exact texts where they come in, and literals where code is generated."""
+"""Names that users give: normalized to `str`, and quoted where code is generated."""
 
 from __future__ import annotations
 
 
 def exact(name: str) -> str:
-    """Return a name as exactly a `str`: a member of an enum of texts, or numpy's text, is the text that it holds.
+    """Return a name as exactly a `str`: a member of a `StrEnum`, or a text of numpy, becomes the text that it holds.
 
     >>> from enum import StrEnum
     >>> type(exact(StrEnum("Zone", ["A"]).A))
@@ -14,7 +14,7 @@ def exact(name: str) -> str:
 
 
 def literal(name: str) -> str:
-    r"""Return the literal that stands for a name in generated code; nothing else may put a name there.
+    r"""Return the literal of a name for generated code. Names enter generated code through this function alone.
 
     >>> print(literal("it's"), literal("a\nb"))
     "it's" 'a\nb'
