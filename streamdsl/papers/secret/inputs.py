@@ -68,7 +68,7 @@ def at_batch_ends(tuples: Iterable[Given], behind: int = 0) -> list[Tuple]:
     >>> [(t.value, t.t_app) for t in at_batch_ends([("a", 5), ("b", 7), ("c", 9)], behind=1)]
     [('a', 5), ('b', 7), (HEARTBEAT, 5), ('c', 9), (HEARTBEAT, 7), (HEARTBEAT, 9)]
     """
-    behind = whole(behind, "batches behind are", 0)
+    behind = whole_number(behind, "batches behind are", 0)
     found: list[Tuple] = []
     reached: list[int] = []
     beats = 0
