@@ -614,9 +614,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a stage goes by the shard before it that has come furthest",
-        "streamdsl/spark/streaming/hearing.py",
-        "min(self.by.values())",
-        "max(self.by.values())",
+        "streamdsl/spark/streaming/input_progress.py",
+        "min(self.by_shard.values())",
+        "max(self.by_shard.values())",
         "random_queries_in_stages",
     ),
     Sabotage(
@@ -635,7 +635,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a projection that reads ends goes where ends may still change",
-        "streamdsl/spark/streaming/cut.py",
+        "streamdsl/spark/streaming/plan_stages.py",
         "return isinstance(node, (Where, Select)) and not reads_re(node)",
         "return isinstance(node, (Where, Select))",
         "what_shards_send and reads and ends",
@@ -1337,7 +1337,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a meter compares moments with ticks",
-        "streamdsl/spark/progress.py",
+        "streamdsl/spark/stream_metrics.py",
         "struct(shard, {ticks} as le)",
         "struct(shard, le)",
         "a_watermark_of_spark_is_a_policy",

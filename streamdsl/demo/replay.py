@@ -103,7 +103,7 @@ def _wait_for(job: subprocess.Popen[bytes], checkpoint: Path, batch: int) -> Non
 
 def _run(folder: Path, questions: Sequence[Question]) -> None:
     """Run the streaming queries over all files that are there, from where they were stopped, and fold what they have written."""
-    from streamdsl.spark.session import default_session
+    from streamdsl.spark.spark_session import default_session
 
     with ExitStack() as stack:
         with _errors_into(folder / "log.txt"):  # where Spark is started, its workers tell there what they do

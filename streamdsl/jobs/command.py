@@ -94,7 +94,7 @@ def _run(job: Job, engine: str) -> None:
             line.end()
         return
     if engine == "spark":
-        from streamdsl.spark.job import run_batch
+        from streamdsl.spark.file_job import run_batch
     else:
         from streamdsl.jobs.local_batch import run_batch
     with whole(job.output) as path:
@@ -110,7 +110,7 @@ def _stream(job: Job, engine: str, line: Line) -> None:
     assert job.checkpoint is not None
     with Lock(job.checkpoint / "lock", f"the checkpoint {job.checkpoint}", CheckpointError) as lock:
         if engine == "spark":
-            from streamdsl.spark.job import run_stream
+            from streamdsl.spark.file_job import run_stream
 
             run_stream(job, line, Arrivals(job, line))
         else:

@@ -28,7 +28,7 @@ class Taken:
         """
         if self.stream is not None and stream is not None and stream != self.stream:
             raise SinkError(
-                f"the table {table} is kept by another stream: a checkpoint that is begun anew is another stream",
+                f"the table {table} belongs to another stream: a checkpoint that is begun anew is another stream",
                 hint="go on with the checkpoint that has written the table, or remove both to begin anew, or name another table",
             )
         if batch > self.batch + 1:

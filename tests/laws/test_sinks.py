@@ -226,7 +226,7 @@ def test_what_cannot_come_next_is_said(tmp_path: Path) -> None:
         with pytest.raises(SinkError, match="has the micro-batches up to 0, and micro-batch 2 is to be written: 1 to 1"):
             table.write(second, 2, "a")
         for batch in (0, 1):
-            with pytest.raises(SinkError, match="is kept by another stream"):
+            with pytest.raises(SinkError, match="belongs to another stream"):
                 table.write(second, batch, "b")
 
 

@@ -1,4 +1,4 @@
-"""Values at the public edge: what is pickled inside becomes of a type that Spark users know."""
+"""Public column types and values: pickled values become values of declared types, or JSON for VARIANT."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from datetime import date, time
 from typing import Any
 
 from streamdsl.errors import SchemaError, shortened
-from streamdsl.spark.types import Items, Json, Pickled, Row, Scalar, Type, as_nullable
+from streamdsl.spark.column_types import ColumnType, JsonType, ListType, PickledType, RecordType, ScalarType, as_nullable
 from streamdsl.temporal.payload import fields_of, is_dataclass
 
 
-def edge_of(kind: Type) -> Type:
-    """Return the type of a value at the public edge: what is pickled becomes what something declares, else VARIANT.
+def public_type(kind: ColumnType) -> ColumnType:
+    """Return the public type of a column: pickled values become their declared type, or JSON without one.
 
-    >>> edge_of(Pickled(Scalar("float")))
-    Scalar(kind='float', nullable=True)
+    >>> public_type(PickledType(ScalarType("float")))
+    ScalarType(kind='float', nullable=True)
     """
-    if isinstance(kind, Pickled):
-        return Json() if kind.edge is None else as_nullable(edge_of(kind.edge))
-    if isinstance(kind, Row):
-        return dataclasses.replace(kind, fields=tuple(map(edge_of, kind.fields)))
-    return dataclasses.replace(kind, item=edge_of(kind.item)) if isinstance(kind, Items) else kind
+    if isinstance(kind, PickledType):
+        return JsonType() if kind.declared is None else as_nullable(public_type(kind.declared))
+    if isinstance(kind, RecordType):
+        return dataclasses.replace(kind, fields=tuple(map(public_type, kind.fields)))
+    return dataclasses.replace(kind, item=public_type(kind.item)) if isinstance(kind, ListType) else kind
 
 
-def edge_value(value: Any, kind: Type) -> Any:
-    """Return a value as the plain form of an edge type; raises `SchemaError` where it is not of that type.
+def public_value(value: Any, kind: ColumnType) -> Any:
+    """Return the plain form of a value of a public type; raises `SchemaError` for a value of another type.
 
-    >>> edge_value(2, Scalar("float")), edge_value({"a": 1}, Json())
+    >>> public_value(2, ScalarType("float")), public_value({"a": 1}, JsonType())
     (2.0, '{"a": 1}')
     """
     if value is None:
         return None
-    if isinstance(kind, Json):
+    if isinstance(kind, JsonType):
         return json.dumps(_jsonable(value))
-    if isinstance(kind, Row):
+    if isinstance(kind, RecordType):
         found = dict(fields_of(value))
         if found.keys() != set(kind.schema.names):
             raise _not_as_declared(value, f"a payload with the fields {', '.join(kind.schema.names)}")
-        return {f"f{i}": edge_value(found[name], kind.fields[i]) for i, name in enumerate(kind.schema.names)}
-    if isinstance(kind, Items):
-        return [edge_value(item, kind.item) for item in value]
-    return _edge_scalar(value, kind) if isinstance(kind, Scalar) else value
+        return {f"f{i}": public_value(found[name], kind.fields[i]) for i, name in enumerate(kind.schema.names)}
+    if isinstance(kind, ListType):
+        return [public_value(item, kind.item) for item in value]
+    return _public_scalar(value, kind) if isinstance(kind, ScalarType) else value
 
 
-def _edge_scalar(value: Any, kind: Scalar) -> Any:
+def _public_scalar(value: Any, kind: ScalarType) -> Any:
     if kind.kind == "float" and type(value) is int and int(float(value)) == value:
         return float(value)
     wanted = {"int": int, "float": float, "bool": bool, "str": str}.get(kind.kind, type(None))

@@ -1,4 +1,4 @@
-"""From a plan to a streaming DataFrame: rows are routed, shards run the plan's stages, and what the last sends is unpacked."""
+"""From a plan to a streaming DataFrame: exchanges feed the shards of each stage, and the last one's output is unpacked."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.parameters import mapped
 from streamdsl.plan.units import in_unit
+from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import events_of_frame
-from streamdsl.spark.progress import observed
-from streamdsl.spark.public import payload_texts
+from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.streaming.brought import brought
-from streamdsl.spark.streaming.cut import Stage
-from streamdsl.spark.streaming.layout import Leg, Part, laid_out
-from streamdsl.spark.streaming.shards import shard_ids
-from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, RETRACT, SENT
-from streamdsl.spark.times import from_ticks
-from streamdsl.spark.types import Type
+from streamdsl.spark.source_frames import events_of_frame
+from streamdsl.spark.stream_metrics import with_metrics
+from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
+from streamdsl.spark.streaming.plan_stages import PlanStage
+from streamdsl.spark.streaming.shard_ids import shard_ids
+from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
+from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
+from streamdsl.spark.time_columns import from_ticks
 from streamdsl.temporal import Progress, Unit, common_unit
 
 if TYPE_CHECKING:
@@ -44,37 +44,37 @@ _KIND: Final = (
 )
 
 
-def stream(
+def streaming_frame(
     plan: Node,
     spark: SparkSession,
     frames: Mapping[str, DataFrame],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
 ) -> DataFrame:
-    """Return the physical events of a plan over streaming frames, with figures; `own` has the sources that the query brings."""
+    """Return the physical events of a plan over streaming frames, with metrics; `own` are sources bound in the query."""
     _check_settings(spark)
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-    parts, flows, unit = parted(plan, frames, shards, emit, own)
+    stages, flows, unit = lay_out_stages(plan, frames, shards, emit, own)
     sent: dict[int, DataFrame] = {}
-    for part in parts:
-        sent[id(part.stage)] = _in_shards(part, flows, sent)
-    last = parts[-1]
-    return observed(unpacked_events(sent[id(last.stage)], last.shards.sent_as, unit), unit)
+    for sharded in stages:
+        sent[id(sharded.stage)] = _in_shards(sharded, flows, sent)
+    last = stages[-1]
+    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, unit), unit)
 
 
-def parted(
+def lay_out_stages(
     plan: Node,
     frames: Mapping[str, DataFrame],
     shards: Sequence[int],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
-) -> tuple[list[Part], dict[str, Flow], Unit | None]:
-    """Return the stages of a plan over streaming frames, its sources' rows, and the unit of time."""
-    made = brought(_with_watermarks(plan, frames), own or {})
+) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
+    """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
+    made = precompute_bounded(_with_watermarks(plan, frames), own or {})
     named = sources(made.plan)
     flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
     unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
-    return laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
+    return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
 
 
 def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
@@ -90,19 +90,25 @@ def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
     return mapped(plan, marked)
 
 
-def _in_shards(part: Part, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
-    """Return what the shards of a stage send."""
+def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
+    """Return the frame of what the shards of a stage send."""
     from streamdsl.spark.streaming.processor import shard_processor
 
-    frames = [sent[id(leg.origin)] if isinstance(leg.origin, Stage) else flows[leg.origin.source].make() for leg in part.legs]
-    routed = [frame.mapInArrow(worker_function(shipped(leg)), PARCEL) for frame, leg in zip(frames, part.legs, strict=True)]
-    processor = shard_processor(ship(part.shards, "the query"))
-    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, SENT, "append", "none")
+    frames = [
+        sent[id(exchange.origin)] if isinstance(exchange.origin, PlanStage) else flows[exchange.origin.source].make()
+        for exchange in sharded.exchanges
+    ]
+    routed = [
+        frame.mapInArrow(worker_function(ship_exchange(exchange)), MESSAGE)
+        for frame, exchange in zip(frames, sharded.exchanges, strict=True)
+    ]
+    processor = shard_processor(ship(sharded.shard_stage, "the query"))
+    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, OUTPUT, "append", "none")
 
 
-def shipped(leg: Leg) -> bytes:
-    """Return how rows come to a stage, as bytes for workers."""
-    return ship(leg.stage, f"source:{leg.origin.source}" if isinstance(leg.origin, Source) else "the query")
+def ship_exchange(exchange: Exchange) -> bytes:
+    """Return an exchange as bytes for workers."""
+    return ship(exchange.stage, f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query")
 
 
 def _check_settings(spark: SparkSession) -> None:
@@ -126,7 +132,7 @@ def has_protobuf() -> bool:
 
 
 def worker_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return what runs a shipped stage on a worker."""
+    """Return a function that runs a shipped stage on a worker."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         from streamdsl.spark.worker import run_rows
@@ -136,15 +142,15 @@ def worker_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return run
 
 
-def unpacked_events(sent: DataFrame, kind: Type, unit: Unit | None) -> DataFrame:
-    """Return the events that shards have sent, flat; ids are told apart by shard."""
+def unpacked_events(sent: DataFrame, kind: ColumnType, unit: Unit | None) -> DataFrame:
+    """Return the events that shards have sent as flat columns, with ids that are unique over all shards."""
     columns = f"shard int, kind tinyint, id string, le bigint, re bigint, re_new bigint, p {kind.ddl}"
-    events = sent.mapInArrow(_open, columns)
+    events = sent.mapInArrow(_unpack, columns)
     times = [f"{from_ticks(name, unit)} as {name}" for name in ("le", "re", "re_new")]
-    return events.selectExpr(_KIND, "id", *times, *payload_texts(kind, (*PHYSICAL, "shard")), "shard")
+    return events.selectExpr(_KIND, "id", *times, *payload_columns(kind, (*PHYSICAL, "shard")), "shard")
 
 
-def _open(batches: Iterable[Any]) -> Iterator[Any]:
-    from streamdsl.spark.streaming.wire import opened
+def _unpack(batches: Iterable[Any]) -> Iterator[Any]:
+    from streamdsl.spark.streaming.wire import unpack_output
 
-    return opened(batches)
+    return unpack_output(batches)

@@ -1,4 +1,4 @@
-"""A look at the workers before a job starts: whether they can load the code that it sends them."""
+"""A check before a job starts that Spark's workers can unpickle the query's code."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _HINT = (
     "install it where the workers run (PYSPARK_PYTHON says which Python they have), or send it along: "
     'spark.addArtifact("modules.zip", pyfile=True), or sparkContext.addPyFile, takes .py files, zipped packages and wheels'
 )
-_loaded: set[tuple[int, bytes]] = set()
+_checked: set[tuple[int, bytes]] = set()
 
 
 def check_workers(spark: SparkSession, plan: Node) -> None:
-    """Have a worker load the query, and raise `UnsupportedOnSpark` naming what of it does not load; asked once per session.
+    """Raise `UnsupportedOnSpark` for the first module, or the query, that a worker cannot unpickle.
 
-    One task runs, and nothing of the query.
+    The check runs one task, and no code of the query; its success is cached per session.
     """
     blobs = {module.label: ship(module, module.label) for module in modules_of(plan)}
     blobs["the query"] = ship(plan, "the query")
     known = (id(spark), hashlib.blake2b(b"".join(blobs.values())).digest())
-    if known in _loaded:
+    if known in _checked:
         return
     found = spark.range(0, 1, 1, 1).mapInArrow(_probe(blobs), "name string, problem string").collect()
     for name, problem in found:
         raise UnsupportedOnSpark(f"{name} cannot be loaded by Spark's workers: {problem}", hint=_HINT)
-    _loaded.add(known)
+    _checked.add(known)
 
 
 def _probe(blobs: Mapping[str, bytes]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    # A function inside a function travels by value, and needs nothing of streamdsl: whether workers have that is what is asked.
+    # A nested function is pickled by value and does not import streamdsl, which the workers may lack: that is what is checked.
     def probe(batches: Iterable[Any]) -> Iterator[Any]:
         import pickle
 

@@ -1,4 +1,4 @@
-"""The names of shards in Spark."""
+"""Ids of shards that Spark's hash partitioning spreads evenly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def shard_ids(spark: SparkSession, shards: int) -> list[int]:
-    """Return an id for each shard, such that Spark's hash sends each to a partition of its own."""
+    """Return an id for each shard, such that Spark's hash puts each into a partition of its own: no task runs two shards."""
     rows = spark.range(64 * shards).selectExpr("id", f"pmod(hash(cast(id as int)), {shards}) as place")
     first = rows.groupBy("place").min("id").collect()
     if len(first) < shards:

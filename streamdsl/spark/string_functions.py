@@ -1,4 +1,4 @@
-"""Python's methods and functions of text as SQL: by code point, with Python's notion of white space."""
+"""Python's string methods and functions as SQL: by code point, with Python's definition of white space."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from streamdsl.spark.faults import fault, refused, there
+from streamdsl.spark.column_types import BOOL, INT, STR
 from streamdsl.spark.sql import NotNative, Sql, quote
-from streamdsl.spark.types import BOOL, INT, STR
+from streamdsl.spark.task_errors import error_marker, not_none, python_error
 
 _SIDES: Final = {".strip": "BOTH", ".lstrip": "LEADING", ".rstrip": "TRAILING"}
 _INT32: Final = 2**31 - 1
@@ -33,7 +33,7 @@ def _length(name: str, text: Sql) -> Sql:
 
 
 def _strip(name: str, text: Sql, characters: Sql | None = None) -> Sql:
-    text = there(text, refused(name, ("str",), {0: None}))
+    text = not_none(text, python_error(name, ("str",), {0: None}))
     if characters is None or characters.kind == "none":
         return Sql(f"trim({_SIDES[name]} {_white_space()} FROM {text.text})", STR, text.raises)
     given = f"coalesce({characters.text}, {_white_space()})" if characters.type.nullable else characters.text
@@ -49,13 +49,13 @@ def _replace(name: str, text: Sql, old: Sql, new: Sql) -> Sql:
 def _item(name: str, text: Sql, index: Sql) -> Sql:
     size = f"char_length({text.text})"
     place = f"if({index.text} < 0L, {index.text} + {size}, {index.text})"
-    outside = fault(refused(name, ("str", "int"), {1: _INT32}))
+    outside = error_marker(python_error(name, ("str", "int"), {1: _INT32}))
     found = f"substring({text.text}, cast({place} + 1L as int), 1)"
     return Sql(f"CASE WHEN {place} >= 0L AND {place} < {size} THEN {found} ELSE {outside} END", STR, True)
 
 
 def _slice(name: str, text: Sql, start: Sql, stop: Sql, step: Sql) -> Sql:
-    text = there(text, refused(name, ("str", "none", "none", "none"), {0: None}))
+    text = not_none(text, python_error(name, ("str", "none", "none", "none"), {0: None}))
     raises = text.raises or start.raises or stop.raises
     lo, hi = _literal(start, "0"), _literal(stop, str(_INT32))
     if lo is not None and hi is not None:
@@ -66,13 +66,13 @@ def _slice(name: str, text: Sql, start: Sql, stop: Sql, step: Sql) -> Sql:
 
 
 def _literal(bound: Sql, otherwise: str) -> int | None:
-    """Return a bound that is a constant and not negative."""
+    """Return the value of a bound that is a non-negative constant, else None."""
     digits = otherwise if bound.kind == "none" else bound.text.removesuffix("L")
     return min(int(digits), _INT32 - 1) if digits.isdigit() else None
 
 
 def _bound(bound: Sql, size: str, otherwise: str) -> str:
-    """Return a bound as a place in a text of that size, as Python counts: from the end if it is negative, never outside."""
+    """Return the SQL of a slice bound as an index, by Python's rules: negative bounds count from the end, and all are clamped."""
     if bound.kind == "none":
         return otherwise
     place = f"if({bound.text} < 0L, greatest({bound.text} + {size}, 0L), least({bound.text}, {size}))"

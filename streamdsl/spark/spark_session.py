@@ -1,4 +1,4 @@
-"""The session that `engine="spark"` runs on where the caller has none, and Spark's errors as streamdsl's."""
+"""The session that `engine="spark"` uses where the caller has none, and the translation of Spark's errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 _LOG_FILE: Final = "LOG4J_CONFIGURATION_FILE"
-_own: SparkSession | None = None
+_local_session: SparkSession | None = None
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?= SQLSTATE: \w+|\Z)", re.S)
 _NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
 _NEXT: Final = (
@@ -55,20 +55,20 @@ _IN_PYTHON: Final = re.compile(
 
 @contextmanager
 def default_session() -> Iterator[SparkSession]:
-    """Give the session of the caller as it is, else a local one that is made once; Python workers run this interpreter.
+    """Yield the caller's active session unchanged, else a local one that is created once, whose workers run this interpreter.
 
-    The local one shows errors only; and the warning that PySpark's pandas functions are not ready for pandas 3 is left out, as
+    The local session logs errors only. PySpark's warning that its pandas functions do not support pandas 3 is suppressed, as
     none of them is used.
     """
     active = _active()
     with warnings.catch_warnings():
-        if active is None or active is _own:
+        if active is None or active is _local_session:
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield active or _local()
 
 
 def _active() -> SparkSession | None:
-    """Return the session of this thread or process; asking a builder for it would change its settings."""
+    """Return the active session, or None; `builder.getOrCreate()` would change its settings."""
     try:
         return SparkSession.active()
     except PySparkException:
@@ -76,25 +76,25 @@ def _active() -> SparkSession | None:
 
 
 def _local() -> SparkSession:
-    global _own
+    global _local_session
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("streamdsl")
     for name, value in _LOCAL.items():
         builder = builder.config(name, value)
     try:
         with _errors_only():
-            _own = builder.getOrCreate()
+            _local_session = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise QueryError(
             f"no Spark session could be started: {str(error).strip()}",
             hint="Spark 4 needs Java 17 or later: install it, and set JAVA_HOME if it is not found",
         ) from error
-    return _own
+    return _local_session
 
 
 @contextmanager
 def _errors_only() -> Iterator[None]:
-    """Start Java with a log of errors only, unless the caller has configured the log."""
+    """Start the JVM with a log level of ERROR, unless the caller has configured logging."""
     if _LOG_FILE in os.environ or "SPARK_CONF_DIR" in os.environ:
         yield
         return
@@ -119,7 +119,7 @@ def translated() -> Iterator[None]:
         yield
     except StreamDslError:
         raise
-    except Exception as error:  # what fails while a join is broadcast comes as Java's exception
+    except Exception as error:  # an error while a join is broadcast arrives as a Java exception
         found = as_streamdsl(str(error))
         if found is None:
             raise
@@ -139,7 +139,7 @@ def as_streamdsl(text: str) -> Exception | None:
     if found is None:
         return None
     cls = _error_class(found["name"])
-    return None if cls is None else _made(cls, found["message"].strip())
+    return None if cls is None else _error_of(cls, found["message"].strip())
 
 
 def _error_class(name: str) -> Any:
@@ -149,8 +149,8 @@ def _error_class(name: str) -> Any:
     return cls if isinstance(cls, type) and issubclass(cls, StreamDslError) else None
 
 
-def _made(cls: Any, message: str) -> Exception:
-    """Return an error with just this message, and the hint in it, whatever its class is otherwise made of."""
+def _error_of(cls: Any, message: str) -> Exception:
+    """Return an error with this message and the hint in it, without calling its constructor."""
     error = cls.__new__(cls)
     Exception.__init__(error, message)
     error.hint = message.partition("\nHint: ")[2] or None

@@ -1,4 +1,4 @@
-"""Rows that a query brings along: they do not stream, so what is made of them alone is made before the stream begins."""
+"""Bounded inputs of a streaming query: the parts of a plan that read only these are computed before the stream starts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.spark.codec import encode
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import type_of_rows
+from streamdsl.spark.source_frames import type_of_rows
 from streamdsl.temporal import CHT, INFINITY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Brought:
-    """A plan over streams, and the rows of those of its sources that do not stream, each as a batch of physical events."""
+class BoundedInputs:
+    """A plan whose bounded parts are sources, with the flow and the rows (a batch of physical events) of each of these."""
 
     plan: Node
     flows: Mapping[str, Flow]
     rows: Mapping[str, Any]
 
 
-def brought(plan: Node, own: Mapping[str, Bound]) -> Brought:
-    """Return a plan in which each part that reads only what the query brings is a source of what the local engine makes of it."""
+def precompute_bounded(plan: Node, own: Mapping[str, Bound]) -> BoundedInputs:
+    """Return a plan in which each maximal part over bounded inputs is a source that holds its result."""
     named, flows, rows = labels(plan), {}, {}
     done: dict[int, Node] = {}
 
@@ -48,7 +48,7 @@ def brought(plan: Node, own: Mapping[str, Bound]) -> Brought:
         flows[name], rows[name] = Flow.of(kind, unit, lambda: None), _events(cht, kind)
         return Source(name, schema, unit)
 
-    return Brought(visit(plan), flows, rows)
+    return BoundedInputs(visit(plan), flows, rows)
 
 
 def _is_own(node: Node, own: Mapping[str, Bound]) -> bool:
@@ -56,7 +56,7 @@ def _is_own(node: Node, own: Mapping[str, Bound]) -> bool:
 
 
 def _events(cht: CHT[Any], kind: Any) -> Any:
-    """Return a history as insertions, in the form in which frames give them."""
+    """Return a history as a batch of insertions, in the columns of a source frame."""
     n = len(cht)
     le, re = (pa.array([getattr(row, name) for row in cht], pa.int64()) for name in ("le", "re"))
     never, payloads = pa.array([INFINITY] * n, pa.int64()), encode([row.payload for row in cht], kind)

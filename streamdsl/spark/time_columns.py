@@ -1,11 +1,11 @@
-"""Times on Spark: columns of dates and timestamps as ticks, and ticks as timestamps; no time zone of the session plays a part."""
+"""Conversion between columns of dates or timestamps and ticks, independent of the session's time zone."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from streamdsl.errors import SchemaError
-from streamdsl.spark.sql import integer, raising
+from streamdsl.spark.sql import integer, raise_error
 from streamdsl.temporal import INFINITY, Unit, is_calendar
 
 _MICROS: Final = {"s": 10**6, "ms": 10**3, "us": 1}
@@ -41,29 +41,29 @@ def _midnight(text: str) -> str:
 
 
 def _local_micros(text: str) -> str:
-    """Return the SQL of a timestamp without time zone as microseconds in UTC; `timestampdiff` would use the session's zone."""
+    """Return the SQL of a zoneless timestamp as microseconds in UTC; `timestampdiff` would use the session's time zone."""
     seconds = f"cast(extract(SECOND FROM {text}) * 1000000 as bigint)"
     return f"({_midnight(f'cast({text} as date)')} + hour({text}) * 3600000000L + minute({text}) * 60000000L + {seconds})"
 
 
 def _scaled(micros: str, unit: Unit) -> str:
     if unit == "ns":
-        overflow = raising("TimeOverflow", "a date is outside the range of int64 ns")
+        overflow = raise_error("TimeOverflow", "a date is outside the range of int64 ns")
         return f"if({micros} IS NULL, NULL, coalesce(try_multiply({micros}, 1000L), {overflow}))"
     if unit == "us":
         return micros
     by = integer(_MICROS[unit])
-    uneven = raising("UnitError", f"a date is not a whole number of {unit}")
+    uneven = raise_error("UnitError", f"a date is not a whole number of {unit}")
     return f"CASE WHEN {micros} % {by} = 0L THEN {micros} div {by} WHEN {micros} IS NOT NULL THEN {uneven} END"
 
 
-def or_infinity(text: str) -> str:
-    """Return the SQL of an end: null stands for INFINITY."""
+def end_or_infinity(text: str) -> str:
+    """Return the SQL of an RE, where null is INFINITY."""
     return f"coalesce({text}, {integer(INFINITY)})"
 
 
 def from_ticks(text: str, unit: Unit | None) -> str:
-    """Return the SQL of ticks as users see them: a timestamp in a calendar unit, else a bigint; INFINITY is null.
+    """Return the SQL of ticks in their public form: a timestamp in a calendar unit, else a bigint; INFINITY is null.
 
     >>> from_ticks("le", None)
     'nullif(le, 9223372036854775807L)'
@@ -76,7 +76,9 @@ def from_ticks(text: str, unit: Unit | None) -> str:
 
 def _micros(text: str, unit: Unit | None) -> str:
     if unit == "ns":
-        uneven = raising("UnitError", "a time is not a whole number of microseconds, the finest that a timestamp of Spark holds")
+        uneven = raise_error(
+            "UnitError", "a time is not a whole number of microseconds, the finest that a timestamp of Spark holds"
+        )
         return f"if({text} % 1000L = 0L, {text} div 1000L, {uneven})"
-    overflow = raising("TimeOverflow", "a time is outside the range of timestamps")
+    overflow = raise_error("TimeOverflow", "a time is outside the range of timestamps")
     return text if unit == "us" else f"coalesce(try_multiply({text}, {integer(_MICROS[unit or 'us'])}), {overflow})"

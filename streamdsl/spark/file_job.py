@@ -1,4 +1,4 @@
-"""Jobs of the command line on Spark."""
+"""Jobs over files, of the command line, on Spark."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.io.formats import FORMATS, SparkFormat
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
-from streamdsl.spark.progress import Meter
-from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import ParquetTable
-from streamdsl.spark.streaming.stream import PROVIDER, ROCKSDB
+from streamdsl.spark.spark_session import default_session, translated
+from streamdsl.spark.stream_metrics import Meter
+from streamdsl.spark.streaming.streaming_frame import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from streamdsl.jobs.job import Job
 
 _SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
-"""What a path must have escaped, or Spark takes it for a pattern."""
+"""The characters that Spark takes for a glob pattern unless they are escaped."""
 _EVER: Final = "36500d"
-"""Spark passes by files that are a week older than the newest that it has seen, unless it is told otherwise."""
+"""By default Spark ignores files that are a week older than the newest one that it has seen."""
 _LOOK: Final = 0.1
 
 
 def run_batch(job: Job, path: Path) -> int:
-    """Run a job over all that its inputs hold, write the history to a folder at a path, and return how many rows it has."""
+    """Run a job over all files of its inputs, write the history to a folder, and return its number of rows."""
     written = FORMATS[job.format].on_spark()
     with _session() as spark, _failing(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
@@ -50,7 +50,7 @@ def run_batch(job: Job, path: Path) -> int:
 
 
 def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arrivals) -> None:
-    """Run a job over the files that arrive, until there are no more or for ever, as its trigger says."""
+    """Run a job over arriving files, until all are processed or for ever, by its trigger."""
     assert job.checkpoint is not None
     arrivals.look()
     with _session() as spark, _failing(), translated():
@@ -67,7 +67,7 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arr
 def _watch(
     running: StreamingQuery, report: Callable[[dict[str, Any]], None], look: Callable[[], None], pause: int | None
 ) -> None:
-    """Look for files, and report each micro-batch, until the stream ends; raise what ends it."""
+    """Poll for files and report each micro-batch until the stream ends; raise the error that ends it."""
     meter, last, ended, looked = Meter(), -1, False, time.monotonic()
     try:
         while not ended:
@@ -86,7 +86,7 @@ def _watch(
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Raise what Spark says of a file, a disk or itself as an error of streamdsl, without Java's stack."""
+    """Raise Spark's own errors, such as those of files and disks, as `StreamDslError` without Java's stack."""
     try:
         yield
     except Exception as error:
@@ -100,7 +100,7 @@ def _failing() -> Iterator[None]:
 
 @contextmanager
 def _session() -> Iterator[SparkSession]:
-    """Give the session of `spark-submit`, else the one of this process, else a local one."""
+    """Yield the session of `spark-submit`, or that of this process, or a local one."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         yield SparkSession.builder.getOrCreate()
         return
@@ -109,7 +109,7 @@ def _session() -> Iterator[SparkSession]:
 
 
 def _frame(spark: SparkSession, given: Input) -> DataFrame:
-    """Return a frame of the files that are there, each once."""
+    """Return a frame of the files that an input has now."""
     return _of_files(spark, given.format.on_spark(), [file.path for file in given.files()])
 
 
@@ -119,7 +119,7 @@ def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> 
 
 
 def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
-    """Return a streaming frame of what comes to a folder, however old, with the columns of the files that are there already."""
+    """Return a streaming frame of the files that arrive in a folder, of any age, with the schema of those already there."""
     there = sorted(link for link in folder.iterdir() if link.exists())
     if not there:
         raise QueryError(f"no file of the input {given.path} can be taken yet", hint="a stream on Spark begins with one that can")

@@ -1,4 +1,4 @@
-"""How a stream comes along: what Spark's progress says of each micro-batch, as figures."""
+"""Metrics of running streams, from what Spark reports of each micro-batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.spark.times import or_infinity, to_ticks
+from streamdsl.spark.time_columns import end_or_infinity, to_ticks
 from streamdsl.temporal import MIN_TIME, Unit
 
 if TYPE_CHECKING:
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 METRICS: Final = "streamdsl"
-"""The name of our metrics among the observed ones of Spark's listeners."""
+"""The name of our metrics among the observed metrics of Spark's listeners."""
 _OBSERVED: Final = (
     "count_if(kind IN ('insert', 'retract')) as rows_out",
     "count_if(kind = 'rejected') as rows_rejected",
 )
 _KEPT: Final = 256
-_own: OrderedDict[tuple[str, int], Mapping[str, Any]] = OrderedDict()
-"""Figures of micro-batches whose engine runs in this process, by stream and number."""
+_driver_figures: OrderedDict[tuple[str, int], Mapping[str, Any]] = OrderedDict()
+"""Metrics of micro-batches whose engine runs in the driver, by stream and number; the oldest are dropped."""
 
 
-def observed(events: DataFrame, unit: Unit | None) -> DataFrame:
-    """Return physical events whose number, and how far each shard has come, Spark tells its listeners."""
+def with_metrics(events: DataFrame, unit: Unit | None) -> DataFrame:
+    """Return physical events with observed metrics: the numbers of rows, and the CTI of each shard."""
     from pyspark.sql.functions import expr
 
-    ticks = or_infinity(to_ticks("le", "le", events.schema["le"].dataType.simpleString(), unit or "tick"))
+    ticks = end_or_infinity(to_ticks("le", "le", events.schema["le"].dataType.simpleString(), unit or "tick"))
     ctis = f"collect_set(if(kind = 'cti', struct(shard, {ticks} as le), null)) as ctis"
     return events.observe(METRICS, *map(expr, (*_OBSERVED, ctis)))
 
 
-def note(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
-    """Keep the figures of a micro-batch for the meter."""
-    _own[str(stream), batch] = figures
-    while len(_own) > _KEPT:
-        _own.popitem(last=False)
+def record_figures(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
+    """Record the metrics of a micro-batch for `Meter`."""
+    _driver_figures[str(stream), batch] = figures
+    while len(_driver_figures) > _KEPT:
+        _driver_figures.popitem(last=False)
 
 
 class Meter:
@@ -53,7 +53,7 @@ class Meter:
     def __call__(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         """Return the figures of a micro-batch."""
         known = {"batch": progress.batchId, "rows_in": progress.numInputRows, "seconds": progress.batchDuration / 1000}
-        own = _own.get((str(progress.id), progress.batchId))
+        own = _driver_figures.get((str(progress.id), progress.batchId))
         return {**known, **(self._observed(progress) if own is None else own)}
 
     def _observed(self, progress: StreamingQueryProgress) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Meter:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of what is observed; Spark Connect gives rows as their values beside their schema.
+    """Return an observed value as plain data; Spark Connect reports rows as values beside a schema.
 
     >>> fields = [{"name": "shard"}, {"name": "le"}]
     >>> _plain({"values": [[{"values": [0, 7], "schema": {"fields": fields}}]], "schema": {"fields": [{"name": "ctis"}]}})

@@ -1,4 +1,4 @@
-"""What a fault shows of a payload: the fields that the expression reads, which Spark reads anyway, and no more."""
+"""The preview of a payload in error messages: the fields that the expression reads, which cost no further column reads."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from streamdsl.errors import VALUE_LENGTH
 from streamdsl.expr.nodes import Expr, Field, Whole
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.words import WORDS
-from streamdsl.spark.faults import Piece
+from streamdsl.spark.column_types import STR, RecordType, ScalarType
 from streamdsl.spark.operations import apply
 from streamdsl.spark.sql import Sql, quote
-from streamdsl.spark.types import STR, Row, Scalar
+from streamdsl.spark.task_errors import MessagePart
 
 if TYPE_CHECKING:
-    from streamdsl.spark.expressions import RowAt
+    from streamdsl.spark.expressions import PayloadRef
 
 _QUOTE: Final = quote("'")
 
 
-def shown(expr: Expr, rows: Sequence[RowAt]) -> list[Piece]:
-    """Return what is shown of the payload of an expression, or of the pair of them; nothing if it reads none."""
+def payload_preview(expr: Expr, rows: Sequence[PayloadRef]) -> list[MessagePart]:
+    """Return the preview of the payload, or pair of payloads, that an expression reads; empty if it reads none."""
     names: list[list[str]] = [[] for _ in rows]
     for part in expr.walk():
         if isinstance(part, (Field, Whole)) and rows:
@@ -33,22 +33,22 @@ def shown(expr: Expr, rows: Sequence[RowAt]) -> list[Piece]:
     return payloads[0] if len(rows) == 1 else ["(", *payloads[0], ", ", *payloads[1], ")"]
 
 
-def _payload(row: RowAt, read: Sequence[str]) -> list[Piece]:
-    if isinstance(row.type, Scalar):
+def _payload(row: PayloadRef, read: Sequence[str]) -> list[MessagePart]:
+    if isinstance(row.type, ScalarType):
         return [_repr(row.whole())] if read else ["..."]
-    if not isinstance(row.type, Row) or row.type.nullable:
+    if not isinstance(row.type, RecordType) or row.type.nullable:
         return ["..."]
     schema = row.type.schema
     name = {Shape.RECORD: "Record", Shape.TUPLE: ""}.get(schema.shape) or getattr(schema.cls, "__name__", "")
-    pieces: list[Piece] = [f"{name}("]
-    known = [field for field in schema.names if field in read and isinstance(row.field(field).type, Scalar)]
+    pieces: list[MessagePart] = [f"{name}("]
+    known = [field for field in schema.names if field in read and isinstance(row.field(field).type, ScalarType)]
     for field in known:
         pieces += [f"{field}=", _repr(row.field(field)), ", "]
     return [*pieces, "...)"] if len(known) < len(schema.names) else [*pieces[:-1], ")"]
 
 
 def _repr(value: Sql) -> Sql:
-    """Return the SQL of a value as Python shows it, of a long text the beginning, and never null."""
+    """Return the SQL of a value's `repr`, which is never null; a long text is truncated."""
     if value.kind not in ("str", "float"):
         return apply(WORDS["str"], [value])
     is_text = value.kind == "str"

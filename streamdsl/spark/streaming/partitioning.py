@@ -1,4 +1,4 @@
-"""Which shard each row of a stream goes to."""
+"""Partitionings: the shard of each row of a stream. They are stable, as state outlives a process: no salted hash is used."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from streamdsl.expr.describe import describe
 from streamdsl.expr.evaluate import evaluate
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
-from streamdsl.spark.keys import canonical
+from streamdsl.spark.key_encoding import encode_key
 from streamdsl.temporal.payload import payload_key
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
-class ByKey:
-    """Rows with equal keys go to the same shard."""
+class HashByKey:
+    """Hash partitioning by key: rows with equal keys go to the same shard."""
 
     parts: tuple[Expr, ...]
 
     def __str__(self) -> str:
         return ", ".join(map(describe, self.parts))
 
-    def places(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
-        """Return for each row the number of its shard."""
-        return shard_places([evaluate(part, inputs_of(rows)) for part in self.parts], shards)
+    def shard_indexes(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
+        """Return for each row the index of its shard."""
+        return hash_to_shards([evaluate(part, inputs_of(rows)) for part in self.parts], shards)
 
 
 @dataclass(frozen=True, slots=True)
-class ById:
-    """What is told of one event goes to the same shard: for operators that take each row alone."""
+class HashById:
+    """Hash partitioning by event id: an insertion and its retractions go to the same shard. It suits row operators."""
 
     def __str__(self) -> str:
         return "the ids of rows"
 
-    def places(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
-        """Return for each row the number of its shard; a row without an id may go to any."""
+    def shard_indexes(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
+        """Return for each row the index of its shard; rows without ids are dealt out in turn."""
         if ids.null_count == len(ids):
             return np.arange(len(ids)) % shards
         hashes = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
@@ -55,24 +55,25 @@ class ById:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """All rows go to the first shard."""
+class SinglePartition:
+    """A single partition: all rows go to the first shard."""
 
     def __str__(self) -> str:
         return "one shard"
 
-    def places(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
-        """Return for each row the number of its shard."""
+    def shard_indexes(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
+        """Return for each row the index of its shard."""
         return np.zeros(len(rows), dtype=np.int64)
 
 
-Placing: TypeAlias = ByKey | ById | Together
+Partitioning: TypeAlias = HashByKey | HashById | SinglePartition
 
 
-def shard_places(columns: Sequence[Column], shards: int) -> NDArray[np.int64]:
-    """Return for each row a number in `[0, shards)`, equal where all parts of its key are.
+def hash_to_shards(columns: Sequence[Column], shards: int) -> NDArray[np.int64]:
+    """Return for each row an integer in `[0, shards)`; rows whose key parts are all equal, as Python compares them, get the same.
 
-    >>> shard_places([np.array([7, 8, 7])], 4).tolist() == shard_places([np.array([7.0, 8.0, 7.0], dtype=object)], 4).tolist()
+    >>> floats = np.array([7.0, 8.0, 7.0], dtype=object)
+    >>> hash_to_shards([np.array([7, 8, 7])], 4).tolist() == hash_to_shards([floats], 4).tolist()
     True
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
@@ -93,4 +94,4 @@ def _hash(value: Any) -> int:
     key = payload_key(value)
     if isinstance(key, (int, float, Decimal, Fraction)) and -(2**63) <= key < 2**63 and int(key) == key:
         return int(key) % 2**64
-    return zlib.crc32(canonical(key).encode("utf-8", "surrogatepass"))
+    return zlib.crc32(encode_key(key).encode("utf-8", "surrogatepass"))

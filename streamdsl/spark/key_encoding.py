@@ -1,4 +1,4 @@
-"""Keys as texts: equal where Python's keys are equal, so that Spark can group and join by what only Python can compute."""
+"""An injective encoding of Python keys as texts, so that Spark can group and join by keys that only Python can compute."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fractions import Fraction
 from streamdsl.errors import SchemaError
 
 
-def canonical(key: Hashable) -> str:
-    """Return a text that is equal for equal keys (as `payload_key` makes them), and for no others.
+def encode_key(key: Hashable) -> str:
+    """Return a text that equal keys (of `payload_key`) share, and no others.
 
-    >>> canonical(1) == canonical(1.0) == canonical(True), canonical("1") == canonical(1)
+    >>> encode_key(1) == encode_key(1.0) == encode_key(True), encode_key("1") == encode_key(1)
     (True, False)
     """
     if key is None:
@@ -25,9 +25,9 @@ def canonical(key: Hashable) -> str:
     if isinstance(key, (int, float, Decimal, Fraction)):
         return _number(key)
     if isinstance(key, tuple):
-        return f"({','.join(map(canonical, key))})"
+        return f"({','.join(map(encode_key, key))})"
     if isinstance(key, frozenset):
-        return f"{{{','.join(sorted(map(canonical, key)))}}}"
+        return f"{{{','.join(sorted(map(encode_key, key)))}}}"
     return _other(key)
 
 
