@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
-    from streamdsl.jobs.arrivals import Arrivals
-    from streamdsl.jobs.inputs import Input
+    from streamdsl.jobs.arriving_files import ArrivingFiles
+    from streamdsl.jobs.input_files import JobInput
     from streamdsl.jobs.job import Job
 
 _SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
@@ -49,10 +49,10 @@ def run_batch(job: Job, path: Path) -> int:
         return int(seen.get["rows"])
 
 
-def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arrivals) -> None:
+def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: ArrivingFiles) -> None:
     """Run a job over arriving files, until all are processed or for ever, by its trigger."""
     assert job.checkpoint is not None
-    arrivals.look()
+    arrivals.poll()
     with _session() as spark, _failing(), translated():
         if job.shards is not None:
             spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
@@ -61,11 +61,11 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arr
         sink: Any = uri_of(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
         trigger = "available-now" if job.pause is None else f"{job.pause} milliseconds"
         running = job.query.on_spark(spark).write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger)
-        _watch(running, report, arrivals.look, job.pause)
+        _watch(running, report, arrivals.poll, job.pause)
 
 
 def _watch(
-    running: StreamingQuery, report: Callable[[dict[str, Any]], None], look: Callable[[], None], pause: int | None
+    running: StreamingQuery, report: Callable[[dict[str, Any]], None], poll: Callable[[], None], pause: int | None
 ) -> None:
     """Poll for files and report each micro-batch until the stream ends; raise the error that ends it."""
     meter, last, ended, looked = Meter(), -1, False, time.monotonic()
@@ -73,7 +73,7 @@ def _watch(
         while not ended:
             ended = running.awaitTermination(_LOOK)
             if pause is not None and not ended and time.monotonic() - looked >= pause / 1000:
-                look()
+                poll()
                 looked = time.monotonic()
             for progress in running.recentProgress:
                 if progress.batchId > last and (progress.numInputRows or progress.durationMs.get("addBatch") is not None):
@@ -108,7 +108,7 @@ def _session() -> Iterator[SparkSession]:
         yield spark
 
 
-def _frame(spark: SparkSession, given: Input) -> DataFrame:
+def _frame(spark: SparkSession, given: JobInput) -> DataFrame:
     """Return a frame of the files that an input has now."""
     return _of_files(spark, given.format.on_spark(), [file.path for file in given.files()])
 
@@ -118,7 +118,7 @@ def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> 
     return spark.read.format(form.name).options(**form.reading).load(paths)
 
 
-def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
+def _stream(spark: SparkSession, given: JobInput, folder: Path) -> DataFrame:
     """Return a streaming frame of the files that arrive in a folder, of any age, with the schema of those already there."""
     there = sorted(link for link in folder.iterdir() if link.exists())
     if not there:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql.functions import expr
 
 from streamdsl import sinks
-from streamdsl.sinks.folder import Folder
-from streamdsl.sinks.net import plain
+from streamdsl.sinks.row_changes import normalized
+from streamdsl.sinks.table_folder import TableFolder
 from streamdsl.spark.micro_batches import checked_events, query_id
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ class ParquetTable(sinks.ParquetTable):
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch: workers stage files, and the driver moves them into place."""
         stream = query_id(frame)
-        with self.taking(batch, stream) as last:
+        with self.transaction(batch, stream) as last:
             if last is None:
                 _run(frame)
                 return
             events = checked_events(frame)
             rows = events.where("kind IN ('insert', 'retract')")
-            folder = self.folder(last, plain(events.limit(0).toArrow()).schema, comes=True)
+            folder = self.folder(last, normalized(events.limit(0).toArrow()).schema, comes=True)
 
             def stage(key: Any, events: Any) -> Any:
                 place = key[0].as_py()
@@ -83,7 +83,7 @@ def _run(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _stretch_sql(folder: Folder, column: str, in_dates: bool) -> str:
+def _stretch_sql(folder: TableFolder, column: str, in_dates: bool) -> str:
     """Return the SQL of the stretch (file) of a row; `column` holds its LE."""
     if folder.every is None:
         return "0L"

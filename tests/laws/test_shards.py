@@ -21,7 +21,7 @@ from streamdsl.errors import EventError, SchemaError
 from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
-from streamdsl.testing.orders import arrival_order
+from streamdsl.testing.random_orders import arrival_order
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from udm_examples.vwap import Trade, Vwap

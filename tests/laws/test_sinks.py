@@ -27,7 +27,7 @@ from tests.laws.scenarios import SEEDS
 pytest.importorskip("pyspark")
 
 from streamdsl.sinks import DatabaseTable, ParquetTable
-from streamdsl.sinks.net import net
+from streamdsl.sinks.row_changes import row_changes
 
 FIELDS = {"k": pa.string(), "n": pa.int64(), "mean": pa.float64()}
 SCHEMA = pa.schema(
@@ -239,7 +239,7 @@ def test_what_is_there_already_is_not_overwritten(tmp_path: Path) -> None:
         connection.execute("INSERT INTO trips (id) VALUES ('x')")
         connection.commit()
     for table in tables(tmp_path):
-        with pytest.raises(SinkError, match="that no stream has written"):
+        with pytest.raises(SinkError, match="no stream has written"):
             table.write(first, 0)
 
 
@@ -302,5 +302,5 @@ def test_events_that_do_not_fit_together_are_refused() -> None:
     broken = events_of(("retract", "a", 1, 9, 7), ("retract", "a", 1, 5, 3))
     for events in (twice, broken):
         with pytest.raises(EventError, match="does not fit together"):
-            net(events)
-    assert net(events_of(("retract", "a", 1, 9, None), ("retract", "a", 1, None, 9))).num_rows == 0
+            row_changes(events)
+    assert row_changes(events_of(("retract", "a", 1, 9, None), ("retract", "a", 1, None, 9))).num_rows == 0

@@ -16,9 +16,9 @@ from streamdsl.papers.out_of_order.items import (
     Unmatched,
     WindowResult,
 )
-from streamdsl.papers.out_of_order.operator import Advancing, Items, Operator, Punctuated, check_operator, check_time
-from streamdsl.papers.out_of_order.reading import reader
-from streamdsl.papers.out_of_order.windows import extent
+from streamdsl.papers.out_of_order.operator import Items, Operator, Punctuated, PunctuationSender, check_operator, check_time
+from streamdsl.papers.out_of_order.row_functions import reader
+from streamdsl.papers.out_of_order.window_numbers import extent
 from streamdsl.temporal.time import INFINITY
 
 PairTime: TypeAlias = Literal["left", "right", "max", "min"]
@@ -29,7 +29,7 @@ class Restamp(Punctuated):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sent = Advancing()
+        self._sent = PunctuationSender()
 
     @property
     def buffered(self) -> int:

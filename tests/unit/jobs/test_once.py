@@ -312,5 +312,5 @@ def test_an_older_checkpoint_than_the_table_is_refused(folder: Path, capsys: pyt
     write_files(folder / "in", "csv", range(3, 4))
     assert run() == 0
     assert run(checkpoint="backup") == 2
-    assert "out has taken micro-batch 3, of which the checkpoint knows nothing\nHint: " in capsys.readouterr().err
+    assert "out has taken micro-batch 3, and the checkpoint has no record of it\nHint: " in capsys.readouterr().err
     assert found(folder / "out") == expected()
