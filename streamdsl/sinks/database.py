@@ -25,7 +25,7 @@ class DatabaseTable:
     `connect` returns a connection of the DB-API to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL.
     The table is made if it is not there; `(id, le)` is its key. Its types are those that the stream declares, else those of the
     first values: a column whose type is not known yet is added when it is. Rows and the number of the micro-batch are written in
-    one transaction, so one that comes again changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
+    one transaction, so a repeated one changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
     NULL. `streamdsl.spark.DatabaseTable` is the same for `foreachBatch`. Raises `SinkError` for a table that is another stream's,
     that was lost or changed, for values that do not fit its columns, and for what the database says.
 

@@ -28,7 +28,7 @@ _EVENTS: Final = "events_*.parquet"
 class ParquetEvents:
     """A folder with a Parquet file of physical events for each micro-batch, which this process writes.
 
-    All files have the same columns. A micro-batch that comes again changes nothing. Raises `SinkError` for a folder that is
+    All files have the same columns. A repeated micro-batch changes nothing. Raises `SinkError` for a folder that is
     another stream's, that another process writes, or that was lost.
     """
 

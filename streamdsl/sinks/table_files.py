@@ -33,7 +33,7 @@ class ParquetTable:
     """A folder of Parquet files that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
     With `every` (a duration such as `"1d"`, or ticks) rows are in a file for each stretch of LEs so long, and a micro-batch
-    rewrites only the files it has rows for; without it there is one file. A micro-batch that comes again changes nothing,
+    rewrites only the files it has rows for; without it there is one file. A repeated micro-batch changes nothing,
     wherever its first try was cut off. All files have the same columns. `streamdsl.spark.ParquetTable` is the same for
     `foreachBatch`. Raises `SinkError` for a table that is another stream's, that another process writes, that was lost or
     changed, and for values that do not fit its columns.

@@ -47,9 +47,9 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
 
 
 def canonical(events: DataFrame) -> DataFrame:
-    """Return the history that physical events tell of, such as what a stream has written: `le`, `re` and the payload's fields.
+    """Return the history of physical events, such as those that a stream has written: `le`, `re` and the payload's fields.
 
-    Raises `EventError` in the task for events that do not fit together.
+    Raises `EventError` in the task for retractions that do not match their insertions.
     """
     valid = events.where("kind <> 'rejected'").drop("shard")
     return public_frame(source_of_frame(Source("events"), valid))
@@ -99,9 +99,9 @@ class OnSpark:
         return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
 
     def check(self) -> None:
-        """Have one of Spark's workers load the query's code, and raise `UnsupportedOnSpark` for what does not load.
+        """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
 
-        `stream` and `write` do so before they start; a batch, which starts nothing, is checked if you ask. It takes one task.
+        `stream` and `write` check this before they start; for `batch`, which starts nothing, call it yourself. It runs one task.
         """
         check_workers(self._spark, self._plan)
 

@@ -35,13 +35,13 @@ _SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
 """The characters that Spark takes for a glob pattern unless they are escaped."""
 _EVER: Final = "36500d"
 """By default Spark ignores files that are a week older than the newest one that it has seen."""
-_LOOK: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 
 
 def run_batch(job: Job, path: Path) -> int:
     """Run a job over all files of its inputs, write the history to a folder, and return its number of rows."""
     written = FORMATS[job.format].on_spark()
-    with _session() as spark, _failing(), translated():
+    with _session() as spark, _as_streamdsl_errors(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
         out = writable(storable(job.query.on_spark(spark).batch(frames, job.until))).observe(seen, count(lit(1)).alias("rows"))
@@ -53,7 +53,7 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arr
     """Run a job over arriving files, until all are processed or for ever, by its trigger."""
     assert job.checkpoint is not None
     arrivals.poll()
-    with _session() as spark, _failing(), translated():
+    with _session() as spark, _as_streamdsl_errors(), translated():
         if job.shards is not None:
             spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
         spark.conf.set(PROVIDER, ROCKSDB)
@@ -71,7 +71,7 @@ def _watch(
     meter, last, ended, looked = Meter(), -1, False, time.monotonic()
     try:
         while not ended:
-            ended = running.awaitTermination(_LOOK)
+            ended = running.awaitTermination(_POLL_SECONDS)
             if pause is not None and not ended and time.monotonic() - looked >= pause / 1000:
                 poll()
                 looked = time.monotonic()
@@ -85,7 +85,7 @@ def _watch(
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _as_streamdsl_errors() -> Iterator[None]:
     """Raise Spark's own errors, such as those of files and disks, as `StreamDslError` without Java's stack."""
     try:
         yield

@@ -39,14 +39,14 @@ def join(low: LoweringContext, node: Join, scope: GroupScope) -> Flow:
     return Flow.of(payload.type, pairs.unit, make, pairs.keys)
 
 
-def _pair_payload(node: Join, pairs: Pairs, env: Env) -> Sql:
+def _pair_payload(node: Join, pairs: JoinPairs, env: Env) -> Sql:
     if node.projection is None:
         return Sql(struct(("lp", "rp")), pairs.type)
     return to_sql(node.projection, env)
 
 
 def _projected_in_python(
-    low: LoweringContext, node: Join, pairs: Pairs, scope: GroupScope, why: object, times: list[str]
+    low: LoweringContext, node: Join, pairs: JoinPairs, scope: GroupScope, why: object, times: list[str]
 ) -> Flow:
     assert node.projection is not None
     columns = [*times, "lle", "rle", "lp", "rp", *pairs.key_columns]
@@ -58,7 +58,7 @@ def _projected_in_python(
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class JoinPairs:
     """A lazily made frame of matching pairs: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
 
     left: Flow
@@ -97,7 +97,7 @@ class Pairs:
         )
 
 
-def _pairs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> Pairs:
+def _pairs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> JoinPairs:
     """Return the matching pairs; for `clip_by` right rows are points, strictly after the left LE."""
     left, right = _inputs(low, node, scope)
     if not isinstance(node, Join) and not is_groupable(left.type):
@@ -112,7 +112,7 @@ def _pairs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> Pairs:
     keys = _all_keys(left, right)
     measured = all(below.row_wise for side in (node.left, node.right) for below in side.walk())
     make = lambda: _matched(frames, left, right, keys, j, ends, meet, measured)  # noqa: E731
-    return _residual(low, node, Pairs(left, right, make, keys), scope)
+    return _residual(low, node, JoinPairs(left, right, make, keys), scope)
 
 
 def _inputs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> tuple[Flow, Flow]:
@@ -127,7 +127,7 @@ def _all_keys(left: Flow, right: Flow) -> tuple[GroupKey, ...]:
     return tuple(keys[level] for level in sorted(keys))
 
 
-def _residual(low: LoweringContext, node: TwoInputs, pairs: Pairs, scope: GroupScope) -> Pairs:
+def _residual(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, scope: GroupScope) -> JoinPairs:
     where = node.matching.where
     if where is None:
         return pairs
@@ -219,7 +219,7 @@ def _in_pieces(low: LoweringContext, node: AntiJoin | SemiJoin, scope: GroupScop
     return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
 
 
-def _left_with(pairs: Pairs, aggregates: Sequence[str]) -> Any:
+def _left_with(pairs: JoinPairs, aggregates: Sequence[str]) -> Any:
     """Return each left row, with its multiplicity, and aggregates of its matching right rows."""
     names = ["lle", "lre", "lp", *pairs.key_columns]
     kept = ["le as lle", "re as lre", "p as lp", *pairs.key_columns]

@@ -104,7 +104,7 @@ def _window_example(subject: Subject, rng: Random, rows: Sequence[CHTRow[Any]]) 
 
 
 def _made_up(subject: Subject, rng: Random, size: int, wide: bool) -> list[CHTRow[Any]]:
-    """Return members of payloads that are made up; of all magnitudes where that is asked for, and the module has answers."""
+    """Return members with generated payloads; of all magnitudes if `wide`, and if the module has results for them."""
     period = subject.window
     lives = [_member_life(period, rng) for _ in range(size)]
     if wide and subject.takes_wide:

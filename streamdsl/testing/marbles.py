@@ -142,7 +142,7 @@ class _EventHistory:
     values: Mapping[str, Any]
     events: list[Event[Any]] = field(default_factory=list)
     known: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
-    """By name and LE: the id, the RE now, and the line that said so."""
+    """By name and LE: the id, the current RE, and the number of the line that set it."""
     used: dict[str, int] = field(default_factory=dict)
 
     def tell(self, line: _DiagramLine, number: int) -> None:

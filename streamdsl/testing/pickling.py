@@ -33,7 +33,7 @@ class PickleStore:
         return _loaded(value, self._code)
 
     def store_code(self) -> None:
-        """Store the module's code if it has no name and pyspark is there. To load it would replace the code that is there."""
+        """Store the module's code if it has no importable name and pyspark is installed; loading it would replace the code."""
         if is_named(self._code):
             return
         try:

@@ -85,7 +85,7 @@ def subject_of(
     output: Output | None,
     spark: Any,
 ) -> Subject:
-    """Return the subject that `check_udm` was asked to check; raises `QueryError` for one that cannot be checked."""
+    """Return the subject of `check_udm`'s arguments; raises `QueryError` for a module that cannot be checked."""
     found = _instance(module)
     if isinstance(found, UDSO) and (window, tuple(clips), output) != (None, tuple(Clip), None):
         raise QueryError(f"{found.label} is a stream operator, and has no windows", hint="leave window, clips and output out")

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdsl.errors import QueryError
 from streamdsl.papers.cql.batch_orders import TieOrder
-from streamdsl.papers.cql.expiry import LastRows, LastRowsByKey, TimeRange
+from streamdsl.papers.cql.expiry import LastTuples, LastTuplesByKey, TimeRange
 from streamdsl.papers.cql.group_timeline import Batch, Timeline
 from streamdsl.papers.cql.relation_window import Derivation, ExpiryPolicy, RelationWindow, SlidePolicy
 from streamdsl.papers.cql.slide_policies import EveryInstant, FromNthTuple, RangeSlide, RowSlide
@@ -48,7 +48,7 @@ class BatchStream:
     group_places: Sequence[int]
     orders: TieOrder
     origin: Derivation | None = None
-    """How the stream is made of a relation, if it is."""
+    """The derivation of the stream from a relation; None for a base stream."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ class BatchStream:
         """
         size = None if n is None else whole(n, "rows takes", 1)
         slide_policy = EveryInstant() if slide is None else RowSlide(whole(slide, "slide takes", 1))
-        return self._window(LastRows(size), slide_policy)
+        return self._window(LastTuples(size), slide_policy)
 
     def range(self, d: DurationLike | None, slide: DurationLike | None = None, clock: Clock = "group") -> Relation:
         """Return the tuples of the last `d` timestamps, the current one included (None: all; 0: the current one).
@@ -103,7 +103,7 @@ class BatchStream:
         [((1, 1), []), ((1, 2), [1, 2]), ((2, 1), [2, 3])]
         """
         size = whole(n, "keep takes", 1)
-        return self._window(LastRows(size), FromNthTuple(size))
+        return self._window(LastTuples(size), FromNthTuple(size))
 
     def partition_by(self, *names: str) -> Partition:
         """Divide the stream by fields, for windows on each part.
@@ -180,7 +180,7 @@ class Partition:
         >>> g.S.partition_by("k").rows(1).select(lambda e: e.t).states()
         [((1, 1), [1]), ((2, 1), [2]), ((3, 1), [2, 3])]
         """
-        return self.stream._window(LastRowsByKey(self.by, whole(n, "rows takes", 1)), EveryInstant())
+        return self.stream._window(LastTuplesByKey(self.by, whole(n, "rows takes", 1)), EveryInstant())
 
 
 def window_row(payload: Any, t: int) -> Record:

@@ -13,13 +13,13 @@ from streamdsl.temporal.payload import payload_key
 
 
 @dataclass(frozen=True)
-class LastRows(ExpiryPolicy):
+class LastTuples(ExpiryPolicy):
     """A tuple expires with the n-th one after it; with None never."""
 
     n: int | None
 
     def start(self) -> ExpiryState:
-        return _Never() if self.n is None else _LastRows(self.n)
+        return _Never() if self.n is None else _LastTuples(self.n)
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class TimeRange(ExpiryPolicy):
 
 
 @dataclass(frozen=True)
-class LastRowsByKey(ExpiryPolicy):
+class LastTuplesByKey(ExpiryPolicy):
     """A tuple expires with the n-th one after it that has equal values in some fields."""
 
     by: tuple[str, ...]
     n: int
 
     def start(self) -> ExpiryState:
-        return _LastRowsOfEach(self.by, self.n)
+        return _LastTuplesByKey(self.by, self.n)
 
 
 class _Never(ExpiryState):
@@ -65,7 +65,7 @@ class _Fifo(ExpiryState):
         return len(self._held)
 
 
-class _LastRows(_Fifo):
+class _LastTuples(_Fifo):
     def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
         return [gone for member in members if (gone := _evict(self._held, self._size, member))]
 
@@ -93,7 +93,7 @@ class _LastOwnTimes(_Fifo):
         return left
 
 
-class _LastRowsOfEach(ExpiryState):
+class _LastTuplesByKey(ExpiryState):
     def __init__(self, by: tuple[str, ...], n: int) -> None:
         self._by = by
         self._n = n

@@ -230,7 +230,7 @@ class Relation:
         )
 
     def _distinguished(self, semantics: Semantics) -> Stream[Any]:
-        """Return the query whose rows are those that a semantics tells apart: lineages, or values."""
+        """Return the query whose rows a semantics distinguishes: by lineage, or by value."""
         if semantics not in get_args(Semantics):
             raise QueryError(f"there is no semantics {semantics!r}; there are: 'delta', 'difference'")
         return self.stream if semantics == "delta" else self.stream.distinct()

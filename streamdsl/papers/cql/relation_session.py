@@ -21,7 +21,7 @@ from streamdsl.temporal.events import Event
 Arrival: TypeAlias = tuple[Any, int, int]
 """The window row of a tuple that comes, its timestamp, and the number of its batch."""
 Arrivals: TypeAlias = Mapping[str, Sequence[Arrival]]
-"""What comes on each stream of the group, in order."""
+"""The arrivals on each stream of the group, in order."""
 Rows: TypeAlias = Mapping[Hashable, CHTRow[Any]]
 """Rows by the id of their event."""
 _MIN_SPLIT: Final = 256
@@ -57,7 +57,7 @@ class RelationSession:
     """
 
     def __init__(self, query: Derivation, streams: Collection[str], orders: TieOrder, batching: Batching) -> None:
-        self._running = RunningQuery(query, orders, {})
+        self._running = RunningRelation(query, orders, {})
         self._streams = streams
         self._clock = GroupClock()
         self._batching = batching
@@ -109,7 +109,7 @@ class RelationSession:
         return Changes(_placed(came, timeline), _placed(went, timeline))
 
 
-class RunningQuery:
+class RunningRelation:
     """The state of a running relation: its windows, the session of its query, and its current rows.
 
     A stream that is derived from a relation runs once, however many relations read it: `derived` holds these.
@@ -170,7 +170,7 @@ class RunningDerivation:
                 hint="run both by themselves, and push what the one gives to the other",
             )
         self._read = origin.read
-        self._running = RunningQuery(origin, orders, derived)
+        self._running = RunningRelation(origin, orders, derived)
         self._part: Timeline | None = None
         self._found: list[Arrival] = []
 

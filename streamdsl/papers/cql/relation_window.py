@@ -101,7 +101,7 @@ class Derivation:
     stream: Stream[Any]
     windows: Mapping[str, RelationWindow | TableRows]
     read: Callable[[Sequence[CHTRow[Any]], Timeline], list[tuple[int, Any]]] | None
-    """None where what comes out at a batch is not known before later ones."""
+    """None where the output at a batch depends on later batches."""
 
 
 @dataclass(frozen=True)

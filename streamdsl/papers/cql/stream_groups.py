@@ -159,7 +159,7 @@ def _unit(stream: object) -> Unit | None:
 
 
 def _orders(streams: Iterable[object]) -> TieOrder:
-    """Return how the streams that a group is made of order their tuples: what is derived from a group does as the group."""
+    """Return the order of simultaneous tuples of the given streams; a derived stream has that of its group."""
     return next((stream.orders for stream in streams if isinstance(stream, BatchStream)), GivenOrder())
 
 

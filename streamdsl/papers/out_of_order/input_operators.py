@@ -66,7 +66,7 @@ class Input(Punctuated):
 
     @property
     def data_time(self) -> Time:
-        """The largest ts that has come."""
+        """The largest ts so far."""
         return self._clocks.largest
 
     def tick(self, now: Time) -> list[Punctuation]:
@@ -86,7 +86,7 @@ class Input(Punctuated):
         return self._send(self._clocks.low_water_mark)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
-        """Take any tuple that has a time: what comes too late is dropped."""
+        """Accept any tuple with a valid time; late tuples are dropped later."""
         check_time(item, item.ts, self.name)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:

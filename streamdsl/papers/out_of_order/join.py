@@ -67,7 +67,7 @@ class Join(Punctuated):
         return list(self.match(item, input)) if self._ordering is None else self._ordering.take(item, input)
 
     def match(self, item: Tuple, side: int) -> Sequence[Joined | Unmatched]:
-        """Return the pairs of a tuple with what is stored, and store it unless all its partners have come."""
+        """Return the pairs of a tuple with stored ones, and store it unless all its partners have arrived."""
         key = hashable(self._keys[side](item.payload))
         found = self._stored[1 - side].between(key, *self.partners(item.ts, side), self.closed)
         stays = item.ts >= self.horizon(self._bounds[1 - side], side)

@@ -49,7 +49,7 @@ class KeyClocks:
         self.expect(key).after(int(ts))
 
     def retire(self, key: Hashable) -> None:
-        """No longer wait for a key, until it comes again."""
+        """Stop waiting for a key, until its next tuple."""
         if key in self._clocks:
             self._retired.add(key)
 

@@ -68,7 +68,7 @@ class LowLevelAggregate(Punctuated):
         self._max_delay = whole(max_delay, "max_delay is", 0)
         self._in_order = order == "in"
         self._next_slot = next_slot
-        self._table = SlotTable(whole(size, "size is", 1))
+        self._table = PartialCountTable(whole(size, "size is", 1))
         self._latest: Time = -INFINITY
         self._wid: int | None = None
         self._since = 0
@@ -164,10 +164,10 @@ class LowLevelAggregate(Punctuated):
         return found
 
 
-class SlotTable:
+class PartialCountTable:
     """The slots: each is empty, or has a group of a window and its count so far.
 
-    >>> table = SlotTable(4)
+    >>> table = PartialCountTable(4)
     >>> table.put(1, 0, "a", "a")
     >>> table.count(1, 0, "a"), table.count(1, 0, "b"), table.before(1), table.held
     (True, False, [Partial(wid=0, group='a', count=2)], 0)
@@ -186,7 +186,7 @@ class SlotTable:
 
     @property
     def least(self) -> int | None:
-        """The first window that there are entries of."""
+        """The first window with entries."""
         return min(self._by_wid, default=None)
 
     def count(self, at: int, wid: int, key: Hashable) -> bool:

@@ -1,4 +1,4 @@
-"""Which attribute a stream goes on by: streams with several, results of joins and windows (paper 004, 3.1, 5.3)."""
+"""Change of the progressing attribute: of streams with several, and of results of joins and windows (paper 004, 3.1, 5.3)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _MAPPINGS: Final = frozenset({dict, Record})
 
 
 def reader(f: Any, operator: str, rows: int = 1) -> Read:
-    """Return the function of payloads that a lambda, an expression, a field's name, or a list of names stands for.
+    """Return the function of payloads that a lambda, an expression, a field's name, or a list of names denotes.
 
     A lambda sees a payload as the row that queries show it as. What it raises is a `UserCodeError` that names the operator.
 

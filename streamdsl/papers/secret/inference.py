@@ -21,10 +21,10 @@ from streamdsl.papers.secret.tuples import Given, Tuple, read
 WINDOWS: Final = ((5, 1), (5, 2), (3, 3))
 """A slide of one time unit, a longer one, and tumbling windows."""
 INPUTS: Final = 24
-"""Inputs from which those are chosen that tell the remaining settings apart."""
+"""The number of inputs per window from which experiments are chosen."""
 FEW: Final = 30
 MANY: Final = 300
-"""Of few settings all inputs are looked at, of many none: then any input rules most of them out."""
+"""With at most FEW settings all inputs are compared, with more than MANY none: any input then rules most of them out."""
 AGGREGATES: Final[tuple[Values, ...]] = (sum, mean, len, max, min)
 """What outputs that are no lists may be."""
 HELD_OUT: Final = 8

@@ -104,7 +104,7 @@ def _placed(tuple: Tuple) -> Tuple:
 
 
 def _output(plan: Node, windows: Hopping, rows: Node, report: Reported) -> Any:
-    """Return what a query makes of the rows of a report, in a window that ends with its time: of groups a list.
+    """Return the result of a query for the rows of a report, in a window that ends at its time; of groups a list.
 
     Of no rows it makes None, or no group.
     """

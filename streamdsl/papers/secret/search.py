@@ -1,4 +1,4 @@
-"""Inputs that tell profiles apart: small streams with gaps, simultaneous tuples and batches, the smallest first."""
+"""Inputs that distinguish profiles: small streams with gaps, simultaneous tuples and batches, the smallest first."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import Given, Tuple, read
 
 MOST: Final = 1000
-"""So many invoked Reports are shown one by one."""
+"""The most invoked Reports that are shown one by one."""
 SHOWN: Final = 50
 """Reports that are displayed, or that Jupyter shows in a table."""
 

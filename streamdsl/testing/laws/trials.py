@@ -188,7 +188,7 @@ class StreamTrial:
         return Breach(what, f"{query}\n{drawing}", expected, found)
 
     def failure(self, error: Exception) -> Breach:
-        """Return the breach of a law by an exception of the module; other errors are not the module's, and go on."""
+        """Return the violation of a law by an exception of the module; other errors are raised."""
         if not isinstance(error, MODULE_ERRORS):
             raise error
         return self.breach(_raised(error))
