@@ -7,9 +7,10 @@ CHT
   [0, 10) n=1
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from streamdsl import errors
+from streamdsl import errors, functions
 from streamdsl.aggregates import (
     avg,
     collect,
@@ -26,26 +27,7 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.checking import check
-from streamdsl.checks import Finding
-from streamdsl.composing import plan_from_json, run_all
-from streamdsl.emit import Emit
-from streamdsl.expr.functions import (
-    cast,
-    coalesce,
-    col,
-    contains,
-    is_none,
-    length,
-    lit,
-    local_time,
-    not_,
-    param,
-    truncate,
-    udf,
-    when,
-)
-from streamdsl.pattern import Pattern, Step, Steps
+from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -55,7 +37,6 @@ from streamdsl.sources import (
     from_parquet,
     from_polars,
     from_rows,
-    from_table,
     source,
 )
 from streamdsl.sql import sql
@@ -68,7 +49,6 @@ from streamdsl.temporal import (
     Cti,
     Event,
     Insert,
-    Lifetime,
     Progress,
     Record,
     Rejected,
@@ -95,21 +75,71 @@ from streamdsl.udm import (
     uda,
     udo,
 )
-from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
-    from streamdsl import astral, cql, testing
+    from streamdsl import astral, cql, progress, secret, testing
+    from streamdsl import checks as checks
+    from streamdsl import composing as composing
+    from streamdsl import emit as emit
+    from streamdsl import functions as functions
+    from streamdsl import papers as papers
+    from streamdsl import pattern as pattern
+    from streamdsl import sinks as sinks
+    from streamdsl import sources as sources
+    from streamdsl import temporal as temporal
+    from streamdsl import windows as windows
+    from streamdsl.checks import Finding as Finding
+    from streamdsl.checks import check as check
+    from streamdsl.composing import plan_from_json as plan_from_json
+    from streamdsl.composing import run_all as run_all
+    from streamdsl.emit import Emit as Emit
+    from streamdsl.functions import cast as cast
+    from streamdsl.functions import coalesce as coalesce
+    from streamdsl.functions import contains as contains
+    from streamdsl.functions import length as length
+    from streamdsl.functions import local_time as local_time
+    from streamdsl.functions import param as param
+    from streamdsl.functions import truncate as truncate
+    from streamdsl.pattern import Pattern as Pattern
+    from streamdsl.pattern import Step as Step
+    from streamdsl.pattern import Steps as Steps
+    from streamdsl.sources import from_table as from_table
+    from streamdsl.temporal import Lifetime as Lifetime
+    from streamdsl.udm import UDSO as UDSO
     from streamdsl.udm.repository import repository as udm  # at run time the package `streamdsl.udm`, which is called likewise
 else:
 
     def __getattr__(name: str) -> object:
-        if name not in ("astral", "cql", "testing"):
-            raise AttributeError(f"module 'streamdsl' has no attribute {name!r}")
-        from importlib import import_module
+        if name in _MODULES:
+            return import_module(f"streamdsl.{name}")
+        from streamdsl.moved import moved
 
-        return import_module(f"streamdsl.{name}")
+        return moved(name)
 
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})
+
+
+_MODULES = (
+    "astral",
+    "checks",
+    "composing",
+    "cql",
+    "emit",
+    "functions",
+    "papers",
+    "pattern",
+    "progress",
+    "secret",
+    "sinks",
+    "sources",
+    "temporal",
+    "testing",
+    "windows",
+)
+"""What is imported when it is first asked for, unless it is there already."""
 
 __all__ = [
     "CHT",
@@ -117,29 +147,22 @@ __all__ = [
     "MIN_TIME",
     "UDA",
     "UDO",
-    "UDSO",
     "Agg",
     "CHTRow",
     "Clip",
     "Cti",
-    "Emit",
     "Event",
-    "Finding",
     "GroupedStream",
     "GroupedWindowedStream",
     "IncrementalUDA",
     "IncrementalUDO",
     "Insert",
     "IntervalEvent",
-    "Lifetime",
     "Output",
-    "Pattern",
     "Progress",
     "Record",
     "Rejected",
     "Retract",
-    "Step",
-    "Steps",
     "Stream",
     "TimeSensitiveIncrementalUDA",
     "TimeSensitiveIncrementalUDO",
@@ -149,12 +172,8 @@ __all__ = [
     "WindowedStream",
     "astral",
     "avg",
-    "cast",
-    "check",
-    "coalesce",
     "col",
     "collect",
-    "contains",
     "correct",
     "count",
     "count_distinct",
@@ -171,22 +190,18 @@ __all__ = [
     "from_parquet",
     "from_polars",
     "from_rows",
-    "from_table",
     "interval",
     "is_none",
     "last",
-    "length",
     "lit",
-    "local_time",
     "max",
     "median",
     "min",
     "not_",
-    "param",
-    "plan_from_json",
     "point",
+    "progress",
     "quantile",
-    "run_all",
+    "secret",
     "source",
     "sql",
     "stddev",
@@ -194,7 +209,6 @@ __all__ = [
     "sync_time",
     "testing",
     "time_weighted_avg",
-    "truncate",
     "uda",
     "udf",
     "udm",

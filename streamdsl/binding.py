@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamdsl.building import merge_bindings
 from streamdsl.errors import QueryError, SchemaError, UnitError
-from streamdsl.expr.functions import accepted
+from streamdsl.expr.functions import checked_value
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.parameters import bound_to, parameters, with_sources
@@ -33,7 +33,7 @@ def bind(query: Query, named: Mapping[str, Any], queries: Mapping[str, Query]) -
         if name in open_sources and name in open_parameters:
             raise QueryError(f"{name!r} is both a source and a parameter of this query", hint="give one of them another name")
         if name in open_parameters:
-            values[name] = accepted(open_parameters[name], value)
+            values[name] = checked_value(open_parameters[name], value)
         elif name in open_sources:
             inputs[name] = value
         else:

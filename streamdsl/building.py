@@ -11,9 +11,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
+from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.trace import trace
 from streamdsl.plan import derived
@@ -327,7 +327,9 @@ def operator(module: object) -> AnyUDO[Any, Any]:
 def stream_operator(module: object) -> UDSO[Any, Any, Any]:
     """Return the module that `scan` was given; raises `QueryError` for anything that is none."""
     if not _is_module(module, UDSO):
-        raise QueryError(f"scan takes a stream operator, not {module!r}", hint="derive from sd.UDSO; a UDO goes into .apply(...)")
+        raise QueryError(
+            f"scan takes a stream operator, not {module!r}", hint="derive from streamdsl.udm.UDSO; a UDO goes into .apply(...)"
+        )
     found: UDSO[Any, Any, Any] = instance(module, UDSO)
     return found
 

@@ -38,7 +38,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from streamdsl.checking import check_named
+    from streamdsl.checks.command import check_named
 
     return max(map(check_named, options.queries))
 
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser(
         "check",
         help="say what is wrong with queries before they run",
-        description="Prints what sd.check finds, with file and line. The exit status is 1 if there is a warning, 2 for no query.",
+        description="Prints what sd.checks.check finds, with file and line. The exit status: 1 for a warning, 2 for no query.",
     )
     check.add_argument("queries", nargs="+", metavar="module:query", help="a query, by its name in a module that can be imported")
     check.set_defaults(run=_check)

@@ -36,13 +36,15 @@ def run_all(
 
     >>> import streamdsl as sd
     >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e > 5)
-    >>> results = sd.run_all({"each": busy, "count": busy.tumbling_window(10).aggregate(n=sd.count())})
+    >>> results = sd.composing.run_all({"each": busy, "count": busy.tumbling_window(10).aggregate(n=sd.count())})
     >>> results["count"]
     Result
       [0, 10) n=2
     """
     if not isinstance(queries, Mapping) or not queries or not all(isinstance(query, Stream) for query in queries.values()):
-        raise QueryError(f"run_all takes queries by name, not {queries!r}", hint='sd.run_all({"trips": trips, "fares": fares})')
+        raise QueryError(
+            f"run_all takes queries by name, not {queries!r}", hint='sd.composing.run_all({"trips": trips, "fares": fares})'
+        )
     plan: Node = Outputs(tuple(query._node for query in queries.values()))
     plan = in_unit(plan, plan.unit)
     own = merge_bindings(plan, *(query._bindings for query in queries.values()))
@@ -57,15 +59,15 @@ def plan_from_json(text: str, classes: Iterable[type] = ()) -> Node:
 
     >>> import streamdsl as sd
     >>> query = sd.source("trips").where(lambda e: e.fare > 10).tumbling_window(60).aggregate(n=sd.count())
-    >>> sd.plan_from_json(query.plan().to_json()) == query.plan()
+    >>> sd.composing.plan_from_json(query.plan().to_json()) == query.plan()
     True
-    >>> sd.Stream(sd.plan_from_json(query.plan().to_json())).run({"trips": [(1, 2, {"fare": 12})]}).cht()
+    >>> sd.Stream(sd.composing.plan_from_json(query.plan().to_json())).run({"trips": [(1, 2, {"fare": 12})]}).cht()
     CHT
       [0, 60) n=1
-    >>> sd.plan_from_json('{"format": "streamdsl plan", "version": 99}')
+    >>> sd.composing.plan_from_json('{"format": "streamdsl plan", "version": 99}')
     Traceback (most recent call last):
         ...
-    streamdsl.errors.QueryError: the text holds a plan of version 99, and this is streamdsl with version 1
+    streamdsl.errors.QueryError: the text holds a plan of version 99, and this is streamdsl with version 2
     Hint: write it again with this version, or read it with the one that wrote it
     """
     from streamdsl.plan.json import from_json

@@ -14,7 +14,7 @@ EMIT_MODES: Final[tuple[EmitMode, ...]] = get_args(EmitMode)
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Hold each result back for a while in application time, and correct it afterwards: `query.open(emit=sd.Emit(hold="5s"))`.
+    """Hold each result back for a while in application time, and correct it later: `query.open(emit=sd.emit.Emit(hold="5s"))`.
 
     A row goes out once the largest LE or CTI of the input is `hold` after its LE, or once it is final; what changes it later is a
     correction. The CTI stays below the LE of what is held back. A hold of 0 is `"speculative"`, one of INFINITY `"final"`: the
@@ -27,7 +27,7 @@ class Emit:
     >>> session.push([sd.point("d", 17, 7)])
     [Insert(id=RowVersion(id=('window_aggregate_1', 0, 0), version=1), le=0, re=10, payload=Record(n=2))]
 
-    `sd.Emit(every=2, max_delay="10s")` smooths final results, many of which come at once where windows end (paper 004, 6):
+    `sd.emit.Emit(every=2, max_delay="10s")` smooths final results, many of which come at once where windows end (paper 004, 6):
     with every second row of the input one leaves, the one with the least RE first. None waits beyond the CTI that is `max_delay`
     after that which makes it final; with 0 all leave at once, as with `"final"`.
 
@@ -59,7 +59,7 @@ class Emit:
         if self.every is not None and (type(self.every) is not int or self.every < 1):
             raise QueryError(f"a result leaves after every n-th row, n >= 1, not {self.every!r}")
         if self.every is None and delay:
-            raise QueryError("max_delay is for results that leave a few at a time", hint='sd.Emit(every=2, max_delay="10s")')
+            raise QueryError("max_delay is for results that leave a few at a time", hint='sd.emit.Emit(every=2, max_delay="10s")')
         if self.every is not None and hold != INFINITY:
             raise QueryError("results leave a few at a time when they are final", hint="leave out hold, or every")
         return Emit(hold, self.every, delay)
@@ -75,7 +75,7 @@ def mode_of(emit: Any) -> EmitMode:
         return "final" if emit.hold == INFINITY else "speculative"
     if emit not in EMIT_MODES:
         raise QueryError(
-            f"emit is one of {', '.join(map(repr, EMIT_MODES))}, or sd.Emit(hold=duration), not {emit!r}",
+            f"emit is one of {', '.join(map(repr, EMIT_MODES))}, or sd.emit.Emit(hold=duration), not {emit!r}",
             hint='open(emit="final")',
         )
     found: EmitMode = emit

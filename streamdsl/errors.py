@@ -211,7 +211,9 @@ def _remedy(cause: BaseException, window: object) -> str | None:
     if "'method'" in str(cause):
         return "a field that has the name of a method is e['name']"
     if window is None and "NoneType" in str(cause):
-        return "where a row has None: sd.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
+        return (
+            "where a row has None: sd.functions.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
+        )
     return None
 
 

@@ -11,8 +11,8 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.facade import E
+from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.pattern import PatternStep
 
@@ -29,7 +29,7 @@ class Pattern(Generic[T]):
     """Steps, one after the other; immutable, each method gives a new one.
 
     >>> import streamdsl as sd
-    >>> def up_down(p: sd.Steps[int]) -> sd.Pattern[int]:
+    >>> def up_down(p: sd.pattern.Steps[int]) -> sd.pattern.Pattern[int]:
     ...     return p.low.then(p.high.where(lambda e, m: e > m.low)).within(5)
     >>> sd.from_rows([(1, 2, 10), (4, 5, 30)]).match(up_down).run().cht()
     CHT

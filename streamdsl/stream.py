@@ -13,7 +13,7 @@ from streamdsl import building
 from streamdsl.building import PAIR, Aggregation, Frame
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Constant, Expr, Whole
+from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
 from streamdsl.missing import Fluent
@@ -376,7 +376,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         node = in_calendar(self._node, start, duration)
         unit = node.unit
         moved = None if start is None else building.start(start, node.schema, unit)
-        return self._over(algebra.AlterLifetime(node, moved, building.duration(duration, node.schema, unit)))
+        return self._over(algebra.alter_lifetime(node, moved, building.duration(duration, node.schema, unit)))
 
     @overload
     def alter_duration(self, d: Callable[[T], int] | DurationLike) -> Stream[T]: ...
@@ -412,7 +412,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 5) 'a'
         """
         node = in_calendar(self._node, d)
-        return self._over(algebra.Shift(node, to_duration(d, node.unit)))
+        return self._over(algebra.shift(node, to_duration(d, node.unit)))
 
     def to_points(self) -> Stream[T]:
         """Make each row the point `[LE, LE + 1)`; CTIs stay.
@@ -426,7 +426,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 2) 'a'
         """
-        return self._over(algebra.AlterLifetime(self._node, None, Constant(CHRONON)))
+        return self._over(algebra.alter_duration(self._node, CHRONON))
 
     def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]:
         """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
@@ -458,7 +458,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [3, 5) 'a'
         """
         node = in_calendar(self._node, lo, hi)
-        return self._over(algebra.ClipInterval(node, to_ticks(lo, node.unit), to_ticks(hi, node.unit)))
+        return self._over(algebra.clip_interval(node, to_ticks(lo, node.unit), to_ticks(hi, node.unit)))
 
     def to_points_at_end(self) -> Stream[T]:
         """Make each row the point `[RE, RE + 1)`; a row without end gives none, CTIs stay.
@@ -472,7 +472,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [5, 6) 'a'
         """
-        return self._over(algebra.ToPointsAtEnd(self._node))
+        return self._over(algebra.to_points_at_end(self._node))
 
     def extend(self, d: DurationLike) -> Stream[T]:
         """Move RE by a duration; a negative one shortens, and a row whose RE would not be after its LE vanishes.
@@ -490,7 +490,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 3) 'a'
         """
         node = in_calendar(self._node, d)
-        return self._over(algebra.Extend(node, to_duration(d, node.unit)))
+        return self._over(algebra.extend(node, to_duration(d, node.unit)))
 
     def clip_duration(self, d: DurationLike) -> Stream[T]:
         """Make RE no later than LE + a duration, which drops all rows if it is <= 0; CTIs stay.
@@ -506,7 +506,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [2, 4) 'b'
         """
         node = in_calendar(self._node, d)
-        return self._over(algebra.ClipDuration(node, to_duration(d, node.unit)))
+        return self._over(algebra.clip_duration(node, to_duration(d, node.unit)))
 
     def quantize(self, size: DurationLike, period: DurationLike, offset: DurationLike = 0) -> Stream[T]:
         """Move LE down and RE up to a grid: to the windows `[offset + k * period, + size)`, from the last that starts by LE.
@@ -532,7 +532,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         node = in_calendar(self._node, size, period, offset)
         ticks = [to_duration(d, node.unit) for d in (size, period, offset)]
-        return self._over(algebra.Quantize(node, *ticks))
+        return self._over(algebra.quantize(node, *ticks))
 
     @overload
     def distinct(self, f: Callable[[T], U]) -> Stream[U]: ...
@@ -588,7 +588,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         A group's state is kept for ever, unless the module says that it is empty. Raises `QueryError` for what is none.
 
         >>> import streamdsl as sd
-        >>> class Total(sd.UDSO[float, float, float]):
+        >>> from streamdsl.udm import UDSO
+        >>> class Total(UDSO[float, float, float]):
         ...     def create_state(self) -> float:
         ...         return 0.0
         ...     def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
@@ -1111,14 +1112,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return GroupedStream(self, building.key(key, self._node.schema))
 
     def bind(self, **named: Any) -> Stream[T]:
-        """Give parameters (`sd.param`) their values, and named sources their inputs: data, or other queries.
+        """Give parameters (`sd.functions.param`) their values, and named sources their inputs: data, or other queries.
 
         A query in the place of a source is read as if the source were fed with its output: its LEs, REs and CTIs. Both then run
         as one plan. Raises `QueryError` for a name that is neither a source nor a parameter, and for a value of another type,
         and `SchemaError` or `UnitError` for a query that is not what the source declares.
 
         >>> import streamdsl as sd
-        >>> limit = sd.param("limit", int)
+        >>> limit = sd.functions.param("limit", int)
         >>> dear = sd.source("fares").where(lambda e: e > limit)
         >>> fares = sd.from_rows([(1, 2, 7), (3, 4, 12)])
         >>> dear.bind(limit=10, fares=fares.shift(100)).run().cht()
@@ -1275,16 +1276,16 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
-        shift_1 by 5  <shift (columnar)>
+        shift_1 [LE + 5, RE + 5)  <alter_lifetime (columnar)>
         └─ source:trips
         >>> distant = sd.source("trips").to_points().where(lambda e: e.km > 9)
         >>> print(distant.explain(rules=True).partition("step 1: ")[2])
         push_filter_below_lifetimes at where_1, before:
         where_1 e.km > 9 [points]
-        └─ alter_lifetime_1 duration 1 [points]
+        └─ alter_lifetime_1 [LE, LE + 1) [points]
            └─ source:trips
         after:
-        alter_lifetime_1 duration 1 [points]
+        alter_lifetime_1 [LE, LE + 1) [points]
         └─ where_1 e.km > 9
            └─ source:trips
         """

@@ -106,9 +106,37 @@ SABOTAGES = (
     Sabotage(
         "a filter of shortened rows meets only what is left of them",
         "streamdsl/plan/nodes/lifetimes.py",
-        'return "the same rows" if self.duration >= 0 else "more rows"',
+        'return "the same rows" if self.ends.keep_all_rows else "more rows"',
         'return "the same rows"',
         "filter_may_be_below",
+    ),
+    Sabotage(
+        "an end that is cut by a time moves as if it were not",
+        "streamdsl/plan/ends.py",
+        "later = [max(least(part, MIN_TIME, MIN_TIME), _plus(bound, CHRONON)) for part in staying]",
+        "later = [INFINITY for part in staying]",
+        "what_is_final_stays_whatever_the_ends",
+    ),
+    Sabotage(
+        "a start that is computed from RE moves with no CTI",
+        "streamdsl/plan/ends.py",
+        "changes = (change(self.le, cti, cti), change(self.full_re, cti, cti))",
+        "changes = (change(self.full_re, cti, cti),)",
+        "ctis_and_rows_are_right_whatever_the_ends",
+    ),
+    Sabotage(
+        "an end that is computed from RE stays",
+        "streamdsl/plan/ends.py",
+        "return Change(MIN_TIME, MIN_TIME) if reads_re(end) else None",
+        "return None",
+        "ctis_and_rows_are_right_whatever_the_ends",
+    ),
+    Sabotage(
+        "rows that are moved as their neighbours end stay apart",
+        "streamdsl/plan/ends.py",
+        "return by is not None and least_by is not None and by <= least_by",
+        "return by is not None and least_by is not None",
+        "facts_are_so_whatever_the_ends",
     ),
     Sabotage(
         "a module that sees ends lets the CTI pass as any other",
@@ -120,7 +148,7 @@ SABOTAGES = (
     Sabotage(
         "what is extended for ever ends",
         "streamdsl/plan/nodes/lifetimes.py",
-        "return Open(self) if self.duration == INFINITY else inputs[0]",
+        "return Open(self) if which is Endless.ALL else inputs[0] if which is Endless.THE_SAME else None",
         "return None",
         "rows_end_as_is_said",
     ),
@@ -171,7 +199,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a key that waits where another was forgotten is shown as that one",
-        "streamdsl/expr/held.py",
+        "streamdsl/expr/deferred.py",
         "                self._rows[places - made] = self._waiting.size + np.arange(values.size)\n",
         "",
         "keys_that_wait",
@@ -230,7 +258,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "zeros of both signs have one code",
-        "streamdsl/expr/coding.py",
+        "streamdsl/expr/encoding.py",
         "else column.view(np.int64)",
         "else (column + 0).view(np.int64)",
         "coded_bit_by_bit",
@@ -267,7 +295,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "texts of one length with some bits of their hashes are taken for each other",
-        "streamdsl/expr/coding.py",
+        "streamdsl/expr/encoding.py",
         "others |= known[begin]",
         "others &= known[begin]",
         "colliding_texts",
@@ -1059,7 +1087,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a row that comes alone keeps names that are texts by inheritance",
-        "streamdsl/expr/scalars.py",
+        "streamdsl/expr/row_program.py",
         "        if not PLAIN.issuperset(map(type, payload)):\n            return None\n",
         "",
         "comes_alone_has_plain_names",
@@ -1101,7 +1129,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a function that returns nothing lets no row through",
-        "streamdsl/expr/answers.py",
+        "streamdsl/expr/predicates.py",
         "if value is None or not (hasattr",
         "if not (hasattr",
         "in_the_sink",

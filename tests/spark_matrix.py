@@ -14,6 +14,7 @@ from streamdsl.plan.node import Node
 from streamdsl.spark import explain_spark
 from streamdsl.spark.column_types import FLOAT, INT, STR, RecordType
 from streamdsl.spark.flow import Flow
+from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
@@ -78,7 +79,7 @@ class KeptRowsInTime(Adding, sd.TimeSensitiveIncrementalUDO[Any, Any, Any]):
     pass
 
 
-class Followed(sd.UDSO[Any, Any, Any]):
+class Followed(UDSO[Any, Any, Any]):
     def create_state(self) -> Any:
         return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamdsl as sd
+from streamdsl.udm import UDSO
 from udm_examples.settings import apart
 
 
@@ -19,7 +19,7 @@ class Alarm:
     value: float
 
 
-class Hysteresis(sd.UDSO[float, bool, Alarm]):
+class Hysteresis(UDSO[float, bool, Alarm]):
     """An alarm that goes on at the first value of at least `high`, and off at the first one after it of at most `low`.
 
     It is off before the first row; NaN changes nothing. The state is whether it is on: a group whose alarm is off is forgotten
@@ -35,6 +35,7 @@ class Hysteresis(sd.UDSO[float, bool, Alarm]):
 
     In a query, for each machine by itself; `to_edges` makes each alarm last until the next:
 
+    >>> import streamdsl as sd
     >>> values = [("a", 75.0), ("a", 81.0), ("b", 90.0), ("a", 79.0), ("a", 69.0)]
     >>> heat = sd.from_rows([(t, t + 1, value) for t, value in enumerate(values)])
     >>> alarms = heat.group_by("_0").apply(lambda g: g.select(lambda e: e._1).scan(Hysteresis(low=70.0, high=80.0)).to_edges())

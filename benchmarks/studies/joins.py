@@ -24,7 +24,7 @@ from benchmarks.peers.streamdsl import load_kernels
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import Piece
-from streamdsl.expr.held import with_parts
+from streamdsl.expr.deferred import with_parts
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.arrow_columns import ArrowColumns

@@ -30,6 +30,7 @@ from streamdsl import astral
 from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.plan.node import Source
 from streamdsl.temporal import CHT
+from streamdsl.udm import UDSO
 
 EVENTS: Final = 20_000
 FEED: Final = 5_000
@@ -76,7 +77,7 @@ class MergedCents(Cents):
         return a + b
 
 
-class Total(sd.UDSO[Any, int, int]):
+class Total(UDSO[Any, int, int]):
     """How many rows there have been."""
 
     def create_state(self) -> int:

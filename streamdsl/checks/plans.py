@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streamdsl.checks.finding import Finding, Level
-from streamdsl.expr.nodes import Place
+from streamdsl.expr.nodes import Location
 from streamdsl.plan.facts import Open
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node
@@ -18,7 +18,7 @@ class Checked:
 
     plan: Node
     names: dict[int, str] = field(init=False)
-    places: dict[int, Place | None] = field(default_factory=dict)
+    places: dict[int, Location | None] = field(default_factory=dict)
     groups: dict[int, Node] = field(default_factory=dict)
     inside: set[int] = field(default_factory=set)
     opened: dict[int, Open | None] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Checked:
         self.names = labels(self.plan)
         self._visit(self.plan, None, False)
 
-    def _visit(self, node: Node, place: Place | None, is_inside: bool) -> None:
+    def _visit(self, node: Node, place: Location | None, is_inside: bool) -> None:
         if id(node) in self.places:
             return
         place = self.places[id(node)] = node.written or place
@@ -53,9 +53,9 @@ class Checked:
     def open_rows(self, node: Node) -> Open | None:
         """Return which of a node's rows never end, None if all do.
 
-        >>> from streamdsl.plan.node import ClipDuration, Shift, Source, ToEdges
+        >>> from streamdsl.plan.node import Source, ToEdges, clip_duration, shift
         >>> samples = ToEdges(Source("samples"), None)
-        >>> shifted, clipped = Shift(samples, 5), ClipDuration(samples, 5)
+        >>> shifted, clipped = shift(samples, 5), clip_duration(samples, 5)
         >>> Checked(shifted).open_rows(shifted).origin.name, Checked(clipped).open_rows(clipped)
         ('ToEdges', None)
         """

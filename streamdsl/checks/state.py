@@ -103,11 +103,13 @@ def _sees_ends(node: Windowed) -> bool:
 
 def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find operators that no CTI passes: those that compute LEs, or read REs, which may still change."""
-    if isinstance(node, AlterLifetime) and node.start is not None:
-        what = f"computes starts, {describe(node.start)}, so that no CTI passes it before the last, and all above it waits"
+    if isinstance(node, AlterLifetime) and node.starts_computed:
+        starts = _and(list(map(describe, node.starts_computed)))
+        what = f"computes starts, {starts}, so that no CTI passes it before the last, and all above it waits"
         yield plan.finding(node, "warning", what, "move by a constant, shift(d), or keep LE: alter_duration(...)")
-    elif isinstance(node, AlterLifetime) and reads_re(node):
-        what = f"computes durations from RE, {describe(node.duration)}, so that no CTI passes it before the last"
+    elif isinstance(node, AlterLifetime) and node.ends_computed:
+        durations = _and(list(map(describe, node.ends_computed)))
+        what = f"computes durations from RE, {durations}, so that no CTI passes it before the last"
         yield plan.finding(
             node, "warning", what, "extend(d), clip_duration(d), to_points_at_end(), or a duration without life.re"
         )

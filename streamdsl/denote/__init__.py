@@ -18,18 +18,12 @@ from streamdsl.denote.source import history, source, sources
 from streamdsl.denote.span import (
     alter_lifetime,
     calendar,
-    clip_duration,
-    clip_interval,
     distinct,
-    extend,
-    quantize,
     scan,
     select,
     select_many,
-    shift,
     stitch,
     to_edges,
-    to_points_at_end,
     where,
 )
 from streamdsl.denote.windowed import chop, describe, window_aggregate, window_apply
@@ -52,13 +46,7 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.Select: select,
     plan_nodes.SelectMany: select_many,
     plan_nodes.AlterLifetime: alter_lifetime,
-    plan_nodes.Shift: shift,
     plan_nodes.ToEdges: to_edges,
-    plan_nodes.ClipInterval: clip_interval,
-    plan_nodes.Extend: extend,
-    plan_nodes.ClipDuration: clip_duration,
-    plan_nodes.ToPointsAtEnd: to_points_at_end,
-    plan_nodes.Quantize: quantize,
     plan_nodes.Chop: chop,
     plan_nodes.Calendar: calendar,
     plan_nodes.Scan: scan,
@@ -83,7 +71,7 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
 
     Raises `UserCodeError` where a lambda or a module raises, `UnboundedOutputError` where there would be infinitely many windows.
 
-    >>> denote(plan_nodes.Shift(plan_nodes.Source("s"), 5), {"s": CHT.from_rows([(0, 1, "x")])})
+    >>> denote(plan_nodes.shift(plan_nodes.Source("s"), 5), {"s": CHT.from_rows([(0, 1, "x")])})
     CHT
       [5, 6) 'x'
     """

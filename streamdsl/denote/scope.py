@@ -37,10 +37,10 @@ class Scope:
         return self.names.get(id(node), node.name)
 
 
-def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any]) -> Any:
-    """Return the value of an expression on a row, or on a pair of rows."""
+def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any], starts: tuple[int, ...] = ()) -> Any:
+    """Return the value of an expression on a row, or on a pair of rows; `starts` are their LEs, or LE and the new LE of one."""
     with UserCode(node, scope, *rows):
-        return evaluate_row(expr, _payloads(rows), _life(rows), scope.key, _starts(rows))
+        return evaluate_row(expr, _payloads(rows), _life(rows), scope.key, starts or _starts(rows))
 
 
 def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, value
 from streamdsl.errors import TimeOverflow, UnitError, shortened
-from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (
     AlterLifetime,
     Calendar,
-    ClipDuration,
-    ClipInterval,
     Distinct,
-    Extend,
-    Quantize,
     Scan,
     Select,
     SelectMany,
-    Shift,
     Stitch,
     ToEdges,
-    ToPointsAtEnd,
     Where,
 )
 from streamdsl.temporal import (
-    CHRONON,
     CHT,
     INFINITY,
     CHTRow,
     Lifetime,
-    Unit,
-    add_time,
     merge,
     payload_key,
     payload_order,
-    to_duration,
-    to_ticks,
 )
 from streamdsl.udm.stream_operator import processed
 
@@ -64,56 +52,20 @@ def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row with the lifetime `[start, start + duration)`; a duration <= 0 drops it."""
-
-    def ticks(convert: Callable[[object, Unit | None], int], expr: Expr, row: CHTRow[Any]) -> int:
-        found = value(node, scope, expr, row)
-        try:
-            return convert(found, rows.unit)
-        except (UnitError, TimeOverflow) as error:
-            raise type(error)(f"operator {scope.label(node)}, event {shortened(row)}: {error}") from None
+    """Each row with the lifetime that its ends are; an empty one drops it."""
+    ends = node.in_unit(rows.unit)
 
     def altered() -> Iterator[CHTRow[Any]]:
         for row in rows:
-            start = row.le if node.start is None else ticks(to_ticks, node.start, row)
-            duration = ticks(to_duration, node.duration, row)
-            if duration > 0:
-                yield CHTRow(start, add_time(start, duration), row.payload)
+            try:
+                start = value(node, scope, ends.le, row)
+                end = value(node, scope, ends.re, row, starts=(row.le, start))
+            except (UnitError, TimeOverflow) as error:
+                raise type(error)(f"operator {scope.label(node)}, event {shortened(row)}: {error}") from None
+            if start < end:
+                yield CHTRow(start, end, row.payload)
 
     return CHT(altered(), rows.unit)
-
-
-def shift(node: Shift, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row with both ends moved."""
-    return CHT((CHTRow(add_time(le, node.duration), add_time(re, node.duration), p) for le, re, p in rows), rows.unit)
-
-
-def extend(node: Extend, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row with RE moved, if that is after its LE."""
-    moved = (row._replace(re=add_time(row.re, node.duration)) for row in rows)
-    return CHT((row for row in moved if row.le < row.re), rows.unit)
-
-
-def clip_duration(node: ClipDuration, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row for at most the duration from its LE."""
-    return CHT((CHTRow(le, min(re, le + max(node.duration, 0)), p) for le, re, p in rows), rows.unit)
-
-
-def to_points_at_end(node: ToPointsAtEnd, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """The point at the end of each row that has one."""
-    return CHT((CHTRow(re, add_time(re, CHRONON), p) for _, re, p in rows if re != INFINITY), rows.unit)
-
-
-def quantize(node: Quantize, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row from the latest start of the grid, until the first end of the grid that is a size later and not before its own."""
-
-    def snapped() -> Iterator[CHTRow[Any]]:
-        for le, re, payload in rows:
-            start = add_time(le, -((le - node.offset) % node.period))
-            least = max(re, add_time(start, node.size))
-            yield CHTRow(start, add_time(least, (node.offset + node.size - least) % node.period), payload)
-
-    return CHT(snapped(), rows.unit)
 
 
 def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -124,11 +76,6 @@ def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
         return min((row.le for other, row in keyed if other == key and row.le > le), default=INFINITY)
 
     return CHT((row._replace(re=next_start(key, row.le)) for key, row in keyed), rows.unit)
-
-
-def clip_interval(node: ClipInterval, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row for the time that it lives inside `[lo, hi)`."""
-    return CHT((CHTRow(max(le, node.lo), min(re, node.hi), p) for le, re, p in rows), rows.unit)
 
 
 def calendar(node: Calendar, scope: Scope, rows: CHT[Any]) -> CHT[Any]:

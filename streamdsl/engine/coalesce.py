@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.row_batch import Change, RowBatch, in_columns
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 
 
 def coalesced(batches: Iterable[Batch]) -> list[Batch]:

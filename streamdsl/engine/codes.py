@@ -9,8 +9,8 @@ from functools import reduce
 import numpy as np
 
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.expr.coding import integer_codes
-from streamdsl.expr.held import AnyColumn, Held, parts_of
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of
+from streamdsl.expr.encoding import integer_codes
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.alike import unique
@@ -48,7 +48,7 @@ def payload_codes(payloads: AnyColumn) -> Rows:
         known, places = found
         return np.where(places >= 0, np.append(payload_codes(known) + 1, 0)[places], 0)
     if not is_nested(payloads):
-        return factorise(payloads.column if isinstance(payloads, Held) else payloads)
+        return factorise(payloads.column if isinstance(payloads, DeferredColumn) else payloads)
     table = rows_in(payloads)
     each = map(payload_codes, parts_of(table.columns).values())
     return reduce(lambda codes, other: distinct_pairs(codes, other).index, each, np.zeros(table.size, dtype=np.intp))

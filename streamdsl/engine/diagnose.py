@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
+from streamdsl.engine.operators.lifetimes import AlterLifetimeOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, Unit, format_time
 from streamdsl.windows import Count, Hopping, Output, Session
-
-_MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
-"""Operators whose CTI follows at a distance, and so holds back nothing."""
 
 
 class SourceStats(Protocol):
@@ -67,9 +64,9 @@ class Diagnosis:
             first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
             if isinstance(self.egress, HoldingEgress):
                 until = self._time(self.egress.first_release())
-                return f"sd.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
+                return f"sd.emit.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
             if isinstance(self.egress, SmoothEgress):
-                return f"sd.Emit(every=...) holds back {what}, of which the first ends at {self._time(first)}"
+                return f"sd.emit.Emit(every=...) holds back {what}, of which the first ends at {self._time(first)}"
             if first == INFINITY:
                 return (
                     f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'
@@ -109,7 +106,7 @@ class Diagnosis:
         """Return the operator nearest to the output whose CTI is behind its input's."""
         (at,) = self.graph.outputs
         while (operator := self.graph.stages[at].operator) is not None:
-            if operator.input_ctis and operator.cti < min(operator.input_ctis) and not isinstance(operator, _MOVING):
+            if operator.input_ctis and operator.cti < min(operator.input_ctis) and not _follows(operator):
                 return operator
             at = min(self.graph.stages[at].inputs, key=self._cti_of)
         return None
@@ -130,7 +127,8 @@ class Diagnosis:
                 f"{operator.label} has got the CTI {input}, but the left row at {first} may still have a nearer right row "
                 "(hint: tolerance=... says how far to look)"
             )
-        return f"{operator.label} reads RE or computes starts, so no CTI passes it before the last (hint: see sd.check(query))"
+        what = f"{operator.label} reads RE or computes starts, so no CTI passes it before the last"
+        return f"{what} (hint: see sd.checks.check(query))"
 
     def _window_reason(self, node: WindowAggregate | WindowApply, operator: Operator) -> str:
         group, windows = _slowest_group(operator), node.windows
@@ -175,3 +173,8 @@ def _slowest_group(operator: Any) -> str:
         return ""
     (shown,) = operator.key_table.shown(np.array([key])).payloads()
     return f"in group {shown!r} "
+
+
+def _follows(operator: Operator) -> bool:
+    """Say whether an operator's CTI follows that of its input at a distance, and so holds back nothing."""
+    return isinstance(operator, AlterLifetimeOperator) and operator.cti > MIN_TIME

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
-from streamdsl.expr.held import AnyColumn, Held, Source, parts_of, with_parts
+from streamdsl.expr.deferred import AnyColumn, ColumnSource, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.nested import is_nested, nested, rows_in
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
 
@@ -47,7 +47,7 @@ class GrowingColumn:
 
     def append(self, values: AnyColumn) -> None:
         """Append values. O(values) amortized."""
-        if isinstance(values, Held):
+        if isinstance(values, DeferredColumn):
             values = values.column
         if not self._size and self._data.dtype != object:
             self.__init__(values)  # type: ignore[misc]
@@ -100,8 +100,8 @@ class GrowingColumn:
 class LazyColumn:
     """A growing column whose values are not made until they are read. Until then they are rows of its sources.
 
-    >>> from streamdsl.expr.held import Coded
-    >>> column = LazyColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
+    >>> from streamdsl.expr.deferred import EncodedSource
+    >>> column = LazyColumn(DeferredColumn(EncodedSource(np.array([1, 0]), object_column("ab"))))
     >>> column.append(np.array(["c"], dtype=object))
     >>> column.keep(np.array([2, 0]))
     >>> column.take(slice(None)).tolist()
@@ -110,7 +110,7 @@ class LazyColumn:
 
     __slots__ = ("_made", "_sources")
 
-    def __init__(self, values: Held) -> None:
+    def __init__(self, values: DeferredColumn) -> None:
         self._sources = [values.source.only(values.rows)]
         self._made: GrowingColumn | None = None
 
@@ -128,7 +128,7 @@ class LazyColumn:
 
     def append(self, values: AnyColumn) -> None:
         """Put values at the end."""
-        if self._made is None and isinstance(values, Held) and values.source.may_wait:
+        if self._made is None and isinstance(values, DeferredColumn) and values.source.may_wait:
             self._sources.append(values.source.only(values.rows))
         else:
             self._whole().append(values)
@@ -143,10 +143,10 @@ class LazyColumn:
 
     def part(self, rows: Rows | slice) -> AnyColumn:
         """Return these rows, as rows of the sources if they have not been read."""
-        return self._made.take(rows) if self._made is not None else Held(self._together(), rows)
+        return self._made.take(rows) if self._made is not None else DeferredColumn(self._together(), rows)
 
-    def _together(self) -> Source:
-        self._sources = [reduce(Source.followed_by, self._sources)]
+    def _together(self) -> ColumnSource:
+        self._sources = [reduce(ColumnSource.followed_by, self._sources)]
         return self._sources[0]
 
     def keep(self, rows: Rows) -> None:
@@ -326,7 +326,7 @@ class NestedColumn:
     def take(self, rows: Rows | slice) -> Column:
         """Return the values of these rows."""
         part = self.part(rows)
-        return part.column if isinstance(part, Held) else part
+        return part.column if isinstance(part, DeferredColumn) else part
 
     def part(self, rows: Rows | slice) -> AnyColumn:
         """Return these rows as a column; nested payloads stay columns of their own."""
@@ -352,7 +352,7 @@ def growing(values: AnyColumn, may_wait: bool = True) -> Growing:
     """Return values as a growing column."""
     if is_nested(values):
         return NestedColumn(values)
-    if isinstance(values, Held):
+    if isinstance(values, DeferredColumn):
         return LazyColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
     return GrowingColumn(values)
 
@@ -389,4 +389,4 @@ def materialised(table: Table) -> Table:
 def _read(part: AnyColumn) -> AnyColumn:
     if is_nested(part):
         return nested(materialised(rows_in(part)))
-    return part.column if isinstance(part, Held) else part
+    return part.column if isinstance(part, DeferredColumn) else part

@@ -22,8 +22,8 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
-from streamdsl.expr.arrow import as_arrow, as_numpy, between, text_array
-from streamdsl.expr.held import AnyColumn, Held
+from streamdsl.expr.arrow import as_arrow, as_numpy, surround, text_array
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
@@ -49,7 +49,7 @@ class Chosen(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Texts that are kept, between other texts: `between` gives those of all numbers as an Arrow array."""
+    """Texts that are kept, between other texts: `surround` gives those of all numbers as an Arrow array."""
 
     numbers: Rows
     between: Callable[[str, str], Any]
@@ -143,7 +143,7 @@ def _written(ids: Ids | AnyColumn) -> Parts | None:
     if isinstance(ids, np.ndarray):
         kind = ids.dtype.kind
         return [_integer_texts(ids)] if kind == "i" else [_float_texts(ids)] if kind == "f" else None
-    if isinstance(ids, Held):
+    if isinstance(ids, DeferredColumn):
         return [_held_texts(ids)]
     if isinstance(ids, PairIds):
         return _tuple([_written_inside(column) for column in ids.columns])
@@ -162,22 +162,26 @@ def _written_inside(column: Any) -> Parts | None:
     return _written(column)
 
 
-def _held_texts(column: Held) -> Chosen | Known:
+def _held_texts(column: DeferredColumn) -> Chosen | Known:
     if (dictionary := column.dictionary) is not None:
-        return Known(column.codes, partial(dictionary.of_all, _texts_of_all, join=_one_behind_the_other))
+        return Known(column.codes, partial(dictionary.cached, _texts_of_all, join=_one_behind_the_other))
     codes, values = column.distinct()
-    return Known(codes, partial(_texts_of_all, values)) if isinstance(values, Held) else Chosen(_texts(values.tolist()), codes)
+    return (
+        Known(codes, partial(_texts_of_all, values))
+        if isinstance(values, DeferredColumn)
+        else Chosen(_texts(values.tolist()), codes)
+    )
 
 
 def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
 
-    quoted = given.source.quoted(given.rows, before, behind) if isinstance(given, Held) else None
+    quoted = given.source.quoted(given.rows, before, behind) if isinstance(given, DeferredColumn) else None
     if quoted is not None:
         return quoted
-    values = given.column if isinstance(given, Held) else given
+    values = given.column if isinstance(given, DeferredColumn) else given
     texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
-    return between(before, texts, behind)
+    return surround(before, texts, behind)
 
 
 def _one_behind_the_other(one: Any, other: Any) -> Any:
@@ -231,7 +235,7 @@ def _texts_until(bits: int, before: str, behind: str) -> Any:
     """Return the texts of all numbers of so many bits, between other texts."""
     import pyarrow as pa
 
-    return between(before, as_arrow(np.arange(1 << bits)).cast(pa.string()), behind)
+    return surround(before, as_arrow(np.arange(1 << bits)).cast(pa.string()), behind)
 
 
 def _version_texts(versions: Column) -> Chosen:

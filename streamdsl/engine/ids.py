@@ -19,7 +19,7 @@ from streamdsl.engine.codes import factorise
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
-from streamdsl.expr.held import Held
+from streamdsl.expr.deferred import DeferredColumn
 from streamdsl.expr.table import Column, column_of, concat_columns, concat_parts, flatnonzero, object_column
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
@@ -181,7 +181,7 @@ def id_codes(ids: Ids) -> Ticks:
     columns = ids.columns if isinstance(ids, DeferredIds) else (ids,)
     if isinstance(ids, (PairIds, VersionedIds)):
         columns = tuple(map(id_codes, columns))
-    columns = tuple(_held_codes(column) if isinstance(column, Held) else column for column in columns)
+    columns = tuple(_held_codes(column) if isinstance(column, DeferredColumn) else column for column in columns)
     if all(isinstance(column, np.ndarray) and column.dtype.kind == "i" for column in columns):
         codes = as_one(columns)
         return reduce(lambda codes, column: distinct_pairs(codes, column).index, columns) if codes is None else codes
@@ -189,9 +189,9 @@ def id_codes(ids: Ids) -> Ticks:
     return np.fromiter((numbers.setdefault(id, len(numbers)) for id in ids.tolist()), dtype=np.int64, count=len(ids))
 
 
-def _held_codes(column: Held) -> Column:
+def _held_codes(column: DeferredColumn) -> Column:
     """Return integers that are equal where the `payload_key`s of values are."""
-    codes, values = column.known()
+    codes, values = column.encoded()
     if values.dtype.kind == "i":
         return values[codes]
     return factorise(values)[codes]
@@ -242,6 +242,6 @@ def concat_ids(parts: Sequence[Ids]) -> Ids:
     if isinstance(first, DeferredIds) and all(first.is_like(part) for part in parts):
         columns = zip(*(part.columns for part in parts if isinstance(part, DeferredIds)), strict=True)
         return first.with_columns(*map(concat_ids, columns))
-    if any(isinstance(part, Held) for part in parts):
+    if any(isinstance(part, DeferredColumn) for part in parts):
         return concat_parts(parts)  # type: ignore[arg-type, return-value]
     return concat_columns([object_column(part.tolist()) if isinstance(part, DeferredIds) else part for part in parts])

@@ -13,7 +13,7 @@ from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, piece_of
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import SchemaError
-from streamdsl.expr.scalars import plain_values
+from streamdsl.expr.row_program import plain_values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero, largest, least, object_column
 from streamdsl.io.binding import Inserts

@@ -22,8 +22,8 @@ from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.known_values import KnownValues
 from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import Typed, coded, integer_codes
-from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
+from streamdsl.expr.deferred import AnyColumn, CodeNumbers, ColumnSource, DeferredColumn, Dictionary, EncodedSource, with_parts
+from streamdsl.expr.encoding import NumericSource, dictionary_encode, integer_codes
 from streamdsl.expr.nodes import Constant, Expr, Field, Make, Whole
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, least, object_column
@@ -112,13 +112,13 @@ class PartNumbers:
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
-        if isinstance(column, Held):
+        if isinstance(column, DeferredColumn):
             return self._of_held(column)
         if column.dtype.kind == "b" and len(column) >= _MANY:
             return self._of_bools(column)
-        is_many = len(column) >= kernel.MANY
+        is_many = len(column) >= kernel.COMPILE_FROM
         if is_many and (column.dtype.kind == "f" or (column.dtype.kind == "i" and not self._are_own and len(self))):
-            return self._of_held(Held(coded(column)))
+            return self._of_held(DeferredColumn(dictionary_encode(column)))
         return self._of_each(column)
 
     def _of_bools(self, column: Column) -> Ticks:
@@ -147,51 +147,53 @@ class PartNumbers:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
-    def _of_held(self, column: Held) -> Ticks:
+    def _of_held(self, column: DeferredColumn) -> Ticks:
         """Return the numbers of held values; of those that no row has none is remembered."""
         source = column.source
-        if self._are_own and isinstance(source, Typed) and not source.is_coded and column.dtype.kind == "i":
+        if self._are_own and isinstance(source, NumericSource) and not source.has_codes and column.dtype.kind == "i":
             return self._of_integers(column.column)  # looking up each row is cheaper than dictionary encoding first
         known = _KNOWN.get(self._shown)
         numbers = None if known is None else known.of_rows(source, column.rows)
         if numbers is None:
             return self._of_each_code(column)
         if len(unknown := flatnonzero(numbers < 0)):
-            numbers[unknown] = self._of_each_code(Held(source.only(column[unknown].rows)))
+            numbers[unknown] = self._of_each_code(DeferredColumn(source.only(column[unknown].rows)))
         return numbers
 
-    def _of_each_code(self, column: Held) -> Ticks:
+    def _of_each_code(self, column: DeferredColumn) -> Ticks:
         """Return the numbers of held values, each of which is looked at once."""
         codes, source = column.codes, column.source
         if source.numbers is None or source.numbers.dictionary is not self._shown:
             before = _KNOWN.get(self._shown)
             source.numbers = None if before is None else before.recall(source)
-            source.numbers = source.numbers or Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
+            source.numbers = source.numbers or CodeNumbers(
+                self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes
+            )
         known = source.numbers
         numbers = known.numbers[codes]
         if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
             new = _in_order(codes[unknown], source.n_codes)
             known.numbers[new] = self._of_codes(source, new)
-            source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
+            source.numbers = CodeNumbers(self._shown, known.numbers, known.n_missing - len(new))
             if len(new) >= _MANY or self._shown in _KNOWN:
                 _KNOWN.setdefault(self._shown, KnownValues()).note(source, source.numbers)
             numbers[unknown] = known.numbers[codes[unknown]]
         return numbers
 
-    def _of_codes(self, source: Source, codes: Rows) -> Ticks:
+    def _of_codes(self, source: ColumnSource, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
         if len(codes) < _MANY and self._shown not in _KNOWN:
-            return self._of_each(source.coded(codes), source.size)
+            return self._of_each(source.decoded(codes), source.size)
         wait = None if self._are_own or (self._free and self._numbers) else self._waiting
         look = partial(self._of_each, n_rows=source.size)
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, look, wait, self._n_values)
 
-    def _waiting(self, values: Source) -> Ticks:
+    def _waiting(self, values: ColumnSource) -> Ticks:
         """Return the numbers of new values, which are not made until they are read."""
         behind = np.arange(self._shown.size, self._shown.size + values.size)
         # The place of a value that has been read is not reused: values not made yet are behind it.
-        places = self._places(values.size) if self._shown.waits else behind
-        self._shown.wait(values, places)
+        places = self._places(values.size) if self._shown.is_deferred else behind
+        self._shown.defer(values, places)
         return self.limit + places
 
     def _places(self, count: int) -> Rows:
@@ -249,7 +251,7 @@ class PartNumbers:
         return numbers
 
     def _of_wide(self, integers: Ticks) -> Ticks:
-        if len(integers) < kernel.MANY:
+        if len(integers) < kernel.COMPILE_FROM:
             return self._found(integers)
         slots = self._wide.seek(np.zeros(len(integers), dtype=np.int64), integers)
         if len(unknown := flatnonzero(slots < 0)):
@@ -301,10 +303,10 @@ class PartNumbers:
         """Return what `values` does, held where they are plain values that are remembered, or integers that are looked up."""
         first = least(numbers)
         if first >= self.wide and self._wide.stop <= len(numbers):
-            return Held(Coded(numbers - self.wide, self._wide_integers()))
+            return DeferredColumn(EncodedSource(numbers - self.wide, self._wide_integers()))
         if first < self.limit or largest(numbers) >= self.wide or not self._is_plain:
             return self.values(numbers)
-        return Held(Coded(numbers - self.limit, self._shown))
+        return DeferredColumn(EncodedSource(numbers - self.limit, self._shown))
 
     def _wide_integers(self) -> Dictionary:
         """Return the integers that are looked up, each at its slot: what is found of them is found once."""
@@ -312,7 +314,7 @@ class PartNumbers:
         if found is None or self._wide.n_free < n_free:  # a free slot may have been reused for another integer
             found = Dictionary(np.empty(0, dtype=np.int64))
         if found.size < self._wide.stop:
-            found.follow(self._wide.group[np.arange(found.size, self._wide.stop)])
+            found.append(self._wide.group[np.arange(found.size, self._wide.stop)])
         _WIDE[self._wide] = found, self._wide.n_free
         return found
 
@@ -357,7 +359,7 @@ class PartNumbers:
 
 def _spelled(column: AnyColumn) -> list[Hashable]:
     """Return the `payload_key` of each value."""
-    if isinstance(column, Held):
+    if isinstance(column, DeferredColumn):
         return [*column.mapped(_payload_keys).tolist()]
     values: list[Any] = column.tolist()
     return values if column.dtype.kind in "bi" else list(map(payload_key, values))
@@ -372,7 +374,7 @@ def _is_plain(column: Column) -> bool:
 
 
 def _made(column: AnyColumn) -> Column:
-    return column.column if isinstance(column, Held) else column
+    return column.column if isinstance(column, DeferredColumn) else column
 
 
 def _plain_keys(values: list[Any], kinds: set[type]) -> list[Any]:
@@ -515,7 +517,7 @@ class KeyTable:
         columns = self._own(self._held_parts(numbers)) if leaves is None else leaves[len(leaves) - len(self.exprs) :]
         if self.schema is not None:
             return Table(self.schema, with_parts(dict(zip(self.schema.names, columns, strict=False))), len(numbers))
-        if type(columns[0]) is Held or columns[0].dtype != object:
+        if type(columns[0]) is DeferredColumn or columns[0].dtype != object:
             return Table(Schema.scalar(), with_parts({"value": columns[0]}), len(numbers))
         return Table.of_objects(columns[0].tolist())
 
@@ -527,11 +529,21 @@ class KeyTable:
         if len(numbers) < _MANY or (not self._firsts and largest(numbers) < self._only.limit):
             return self._parts(numbers)
         parts = self._parts(numbers, PartNumbers.held)
-        if all(isinstance(part, Held) or (part.dtype != object and len(numbers) < _LARGE) for part in parts):
+        if all(isinstance(part, DeferredColumn) or (part.dtype != object and len(numbers) < _LARGE) for part in parts):
             return parts
         codes, known = integer_codes(numbers)
-        each = [part if isinstance(part, Held) else _made(shown) for part, shown in zip(parts, self._parts(known), strict=True)]
-        return [part if isinstance(part, Held) else Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in each]
+        each = [
+            part if isinstance(part, DeferredColumn) else _made(shown)
+            for part, shown in zip(parts, self._parts(known), strict=True)
+        ]
+        return [
+            part
+            if isinstance(part, DeferredColumn)
+            else DeferredColumn(EncodedSource(codes, part))
+            if _is_plain(part)
+            else part[codes]
+            for part in each
+        ]
 
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""

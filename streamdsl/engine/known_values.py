@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.index.pair_index import PairIndex, longer
 from streamdsl.engine.pairs import distinct
 from streamdsl.expr.arrow import as_arrow
-from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
+from streamdsl.expr.deferred import Codebook, CodeNumbers, ColumnSource, Fingerprints
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ALL: Final = slice(None)
 Look: TypeAlias = Callable[[Column], Ticks]
-Wait: TypeAlias = Callable[[Source], Ticks]
+Wait: TypeAlias = Callable[[ColumnSource], Ticks]
 
 
 class KnownValues:
@@ -31,36 +31,36 @@ class KnownValues:
 
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
-        self._first: ref[Source] | None = None
+        self._first: ref[ColumnSource] | None = None
         self._is_alone = True
         """Whether only one source has been seen."""
-        self._book: tuple[Codebook, Known] | None = None
+        self._book: tuple[Codebook, CodeNumbers] | None = None
         """The latest codebook, and the numbers of its codes."""
         self._recurs = False
         """Whether most values have been seen before."""
         self._n_waited = 0
         """How many values wait, or have waited."""
-        self._late: list[tuple[Source, Ticks]] = []
+        self._late: list[tuple[ColumnSource, Ticks]] = []
         """Values of the first source that are not indexed by their fingerprints yet."""
 
     @classmethod
-    def of(cls, waiting: Source, numbers: Ticks) -> KnownValues:
+    def of(cls, waiting: ColumnSource, numbers: Ticks) -> KnownValues:
         """Return what is known where only these values are, which wait and have these numbers."""
         known = cls()
         known._is_alone, known._late, known._n_waited = False, [(waiting, numbers)], waiting.size
         return known
 
-    def recall(self, source: Source) -> Known | None:
+    def recall(self, source: ColumnSource) -> CodeNumbers | None:
         """Return the numbers that an earlier source has for the codes of this one."""
         book = source.codebook if self._book is not None else None
         return self._book[1] if book is not None and self._book is not None and book.is_same(self._book[0]) else None
 
-    def note(self, source: Source, known: Known) -> None:
+    def note(self, source: ColumnSource, known: CodeNumbers) -> None:
         """Record the numbers of a source's codes."""
         if (book := source.codebook) is not None:
             self._book = book, known
 
-    def of_rows(self, source: Source, rows: Rows | slice) -> Ticks | None:
+    def of_rows(self, source: ColumnSource, rows: Rows | slice) -> Ticks | None:
         """Return the number of each row's value, -1 for an unknown one; None if codes are cheaper."""
         given = source.row_fingerprints(rows) if self._recurs else None
         known = None if given is None else self._kinds.get(given.kind)
@@ -70,7 +70,7 @@ class KnownValues:
         self._recurs = 2 * int(np.count_nonzero(numbers < 0)) <= len(numbers)
         return numbers
 
-    def find(self, source: Source, codes: Rows, look: Look, wait: Wait | None, n_values: int) -> Ticks:
+    def find(self, source: ColumnSource, codes: Rows, look: Look, wait: Wait | None, n_values: int) -> Ticks:
         """Return the numbers of the values of codes that were not asked for yet.
 
         `look` gives those of unknown values; `wait` those of new values, that need not be made, where no others can be like them:
@@ -79,23 +79,23 @@ class KnownValues:
         self._first = self._first or ref(source)
         self._is_alone &= self._first() is source  # in a union two sources take turns
         if self._is_alone:
-            waiting = source.waiting(codes) if wait is not None and self._n_waited == n_values else None
+            waiting = source.deferred_values(codes) if wait is not None and self._n_waited == n_values else None
             if wait is None or waiting is None:
-                return look(source.coded(codes))
+                return look(source.decoded(codes))
             self._n_waited += waiting.size
             self._late.append((waiting, wait(waiting)))
             return self._late[-1][1]
         given = source.fingerprints(codes)
         if given is None:
-            return look(source.coded(codes))
+            return look(source.decoded(codes))
         self._learn_late()
         known = self._kinds.setdefault(given.kind, _OneKind())
         numbers, slots = known.numbers(given)
         if len(new := flatnonzero(numbers < 0)):
             are_all_here = self._n_waited == known.n_known == n_values
-            waiting = source.waiting(codes[new]) if wait is not None and are_all_here else None
+            waiting = source.deferred_values(codes[new]) if wait is not None and are_all_here else None
             if wait is None or waiting is None:
-                numbers[new] = look(source.coded(codes[new]))
+                numbers[new] = look(source.decoded(codes[new]))
             else:
                 self._n_waited += waiting.size
                 numbers[new] = wait(waiting)

@@ -19,10 +19,10 @@ from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.row_batch import RowBatch, size_of
 from streamdsl.engine.window_budget import MOST, Arrivals
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, held, key_values, truth
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr import Inputs, RowError, evaluate, evaluate_deferred, evaluate_nested, key_values, truth
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.scalars import Program, RowFunction, Step, left_to_columns
+from streamdsl.expr.row_program import RowFunction, RowProgram, Step, no_program
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
@@ -279,7 +279,7 @@ class Operator(ABC):
         """Return the columns of a key with several parts. An error is that of the first row whose key fails, in any part."""
         inputs = inputs_of(batch)
         try:
-            return [held(part, inputs) for part in parts_of(key)]
+            return [evaluate_deferred(part, inputs) for part in parts_of(key)]
         except RowError:
             self.evaluate(key, inputs, batch)
             raise AssertionError("a key fails where one of its parts does") from None
@@ -306,15 +306,15 @@ class RowOperator(Operator):
         """What it does to a row, as a step of a generated row program."""
 
     @functools.cached_property
-    def _program(self) -> Program:
-        return Program([self.row_step])
+    def _program(self) -> RowProgram:
+        return RowProgram([self.row_step])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return inputs[0].final
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.mapped(self._program.of(batch.schema), self._program.schema) if type(batch) is RowBatch else None
+        passed = batch.mapped(self._program.function_for(batch.schema), self._program.schema) if type(batch) is RowBatch else None
         if passed is not None:
             out, _ = passed
         else:
@@ -337,9 +337,9 @@ class FusedOperators:
 
     def __init__(self, operators: Sequence[RowOperator]) -> None:
         self._operators = operators
-        self._program = Program([operator.row_step for operator in operators])
+        self._program = RowProgram([operator.row_step for operator in operators])
         self._of: Schema | None = None
-        self._function: RowFunction = left_to_columns
+        self._function: RowFunction = no_program
         self._schema = Schema.object()
         self._fused: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
@@ -369,7 +369,7 @@ class FusedOperators:
     def _fuse_for(self, schema: Schema) -> None:
         """Make the function for rows of a schema, and find out which operators it covers."""
         self.flush_counters()
-        self._of, self._function = schema, self._program.of(schema)
+        self._of, self._function = schema, self._program.function_for(schema)
         self._schema, length = self._program.schema, self._program.length
         self._fused, self._rest = self._operators[:length], self._operators[length:]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorting import order_by
-from streamdsl.expr.held import AnyColumn, Coded, Held, parts_of
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, parts_of
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
@@ -82,7 +82,7 @@ def by_values(times: Ticks, parts: Sequence[AnyColumn]) -> Rows | None:
     >>> by_values(np.array([5, 0, 0]), [np.array([1, 3, 2])]).tolist(), by_values(np.array([5]), [column_of(["a"])])
     ([2, 1, 0], None)
     """
-    if any(isinstance(part, Held) and part.dictionary is None for part in parts):
+    if any(isinstance(part, DeferredColumn) and part.dictionary is None for part in parts):
         return None
     integers = [found for found in map(_integers, parts) if found is not None]
     return order_by([times, *integers]) if len(integers) == len(parts) else None
@@ -101,15 +101,15 @@ def _order(table: Table, *columns: Column) -> Rows | None:
 
 def _integers(column: AnyColumn) -> Column | None:
     """Return integers with the order of a column's values: those that it has, or of codes the ranks; None of others."""
-    if isinstance(column, Held):
-        return column.mapped(_ranks) if type(column.source) is Coded else None
+    if isinstance(column, DeferredColumn):
+        return column.mapped(_ranks) if type(column.source) is EncodedSource else None
     return column if column.dtype.kind == "i" else None
 
 
 def _ranks(values: AnyColumn) -> Column:
-    ranked = values.source.ranks(values.rows) if isinstance(values, Held) else None
+    ranked = values.source.ranks(values.rows) if isinstance(values, DeferredColumn) else None
     if ranked is None:
-        ranked = _ranked(values.column if isinstance(values, Held) else values)
+        ranked = _ranked(values.column if isinstance(values, DeferredColumn) else values)
     if ranked.dtype.kind == "i" and len(ranked) and int(ranked.max()) - int(ranked.min()) <= len(ranked):
         return ranked
     return np.unique(ranked, return_inverse=True)[1]
@@ -145,7 +145,7 @@ def payload_keys(table: Table) -> list[Column]:
     >>> [key.tolist() for key in payload_keys(Table.from_payloads([(2, "b"), (1, None), (3, "a")]))]
     [[2, 1, 3], [2, 0, 1]]
     """
-    return [_ranked(part.column if isinstance(part, Held) else part) for part in _leaves(table)]
+    return [_ranked(part.column if isinstance(part, DeferredColumn) else part) for part in _leaves(table)]
 
 
 def _leaves(table: Table) -> Iterator[AnyColumn]:

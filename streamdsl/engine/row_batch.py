@@ -16,7 +16,7 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, Incarnations, PairIds, incarnation_of
 from streamdsl.engine.order import row_order
 from streamdsl.engine.versions import OutRow, RowVersion
-from streamdsl.expr.scalars import RowFunction, Values
+from streamdsl.expr.row_program import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
 from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.temporal import Event, Insert, Retract

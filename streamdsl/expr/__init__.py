@@ -5,9 +5,9 @@ from streamdsl.expr.evaluate import (
     Inputs,
     RowError,
     evaluate,
+    evaluate_deferred,
     evaluate_nested,
     evaluate_row,
-    held,
     holds_row,
     key_row,
     key_values,
@@ -32,9 +32,9 @@ from streamdsl.expr.functions import (
     udf,
     when,
 )
+from streamdsl.expr.recording import NotTraceable
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
-from streamdsl.expr.tracing import NotTraceable
 
 __all__ = [
     "E",
@@ -48,9 +48,9 @@ __all__ = [
     "contains",
     "describe",
     "evaluate",
+    "evaluate_deferred",
     "evaluate_nested",
     "evaluate_row",
-    "held",
     "holds_row",
     "is_none",
     "key_row",

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.table import Column, object_column
 
-_MANY: Final = 2**16
-"""So many texts are worth the import of pandas: where Arrow makes them, equal ones are one object."""
-_LONGEST: Final = 2**31 - 1
-"""So many bytes fit into one array of texts."""
+_PANDAS_FROM: Final = 2**16
+"""With more texts than this, the import of pandas pays off: Arrow then makes one object of equal texts."""
+_MAX_BYTES: Final = 2**31 - 1
+"""The most bytes that one array of texts can have: its offsets are int32."""
 
 
 def as_arrow(numbers: Column, are_null: NDArray[np.bool_] | None = None) -> Any:
@@ -100,18 +100,18 @@ def text_array(texts: Sequence[str | None]) -> Any:
         valid = pa.py_buffer(np.packbits([text is not None for text in texts], bitorder="little"))
     content = "".join(known).encode()
     parts: Sequence[str | bytes] = known if content.isascii() else [text.encode() for text in known]
-    if len(content) > _LONGEST:
+    if len(content) > _MAX_BYTES:
         return pa.array(texts, pa.string())
     stops = np.zeros(len(parts) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(map(len, parts), dtype=np.int32, count=len(parts)), out=stops[1:])
     return pa.Array.from_buffers(pa.string(), len(parts), [valid, pa.py_buffer(stops), pa.py_buffer(content)])
 
 
-def between(before: str, texts: Any, behind: str) -> Any:
+def surround(before: str, texts: Any, behind: str) -> Any:
     """Return the texts of an array, each between two others.
 
     >>> import pyarrow as pa
-    >>> between("<", pa.array(["a", "bc"]), ">").to_pylist()
+    >>> surround("<", pa.array(["a", "bc"]), ">").to_pylist()
     ['<a>', '<bc>']
     """
     import pyarrow.compute as pc
@@ -127,7 +127,7 @@ def text_values(array: Any) -> Column:
     >>> text_values(pa.chunked_array([["a", None], ["bc"]])).tolist()
     ['a', None, 'bc']
     """
-    if len(array) > _MANY:
+    if len(array) > _PANDAS_FROM:
         texts: Column = array.to_numpy(zero_copy_only=False)
         return texts
     chunks = array.chunks if hasattr(array, "chunks") else [array]

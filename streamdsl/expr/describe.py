@@ -23,9 +23,9 @@ from streamdsl.expr.nodes import (
     Whole,
     depth,
 )
-from streamdsl.expr.room import make_room
+from streamdsl.expr.recursion import ensure_recursion_limit
+from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.words import CASTS
 from streamdsl.temporal.payload import is_taken
 
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
@@ -37,7 +37,7 @@ def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
     >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
     "(e.price > 10) & (e.venue == 'X')"
     """
-    make_room(depth(expr), "this expression")
+    ensure_recursion_limit(depth(expr), "this expression")
     pair = any(isinstance(part, (Field, Whole, Life)) and part.side == 1 for part in expr.walk())
     return _text(expr, rows or (("l", "r") if pair else ("e",)))
 

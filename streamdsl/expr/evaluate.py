@@ -1,6 +1,6 @@
-"""Expressions over whole columns: numpy where the columns are typed and its meaning is certainly Python's, else Python.
+"""Evaluates expressions over whole columns: with numpy where that certainly gives what Python does, else by Python row by row.
 
-Whatever fails is done again row by row, so that the error is that of the first row that fails.
+If the evaluation of columns fails, it is repeated row by row, so that the error is that of the first row that fails.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.called import called, shown_otherwise
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, DeferredColumns, EncodedSource, parts_of, with_parts
 from streamdsl.expr.functions import plain_function
-from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nested import attribute_name, field_of_nested, is_nested, item_name, nested, schema_of
 from streamdsl.expr.nodes import (
     Attribute,
@@ -36,22 +36,22 @@ from streamdsl.expr.nodes import (
     application,
     rebuilt,
 )
-from streamdsl.expr.rows import (
-    answer,
-    at_place,
+from streamdsl.expr.row_evaluator import (
     attribute_of,
     evaluate_row,
     field_of,
     holds_row,
-    is_settled,
-    no_lifetime,
+    is_plain_value,
+    no_lifetime_error,
+    predicate_value,
     project_row,
-    settle,
+    to_plain_value,
+    with_location,
 )
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column, payload_table
-from streamdsl.expr.vector import Operand, Same
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.user_calls import call_function, with_row_views
+from streamdsl.expr.vector import Operand, Scalar
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
@@ -63,7 +63,7 @@ _TEXTS: Final = frozenset({str, type(None)})
 
 
 class RowError(Exception):
-    """User code raised `cause` in row `row`, the first that fails; `payloads` are those of this row."""
+    """User code raised `cause` in row `row`, the first one that fails; `payloads` are the row's."""
 
     def __init__(self, row: int, cause: Exception, payloads: tuple[Any, ...] = ()) -> None:
         super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
@@ -78,9 +78,9 @@ class RowError(Exception):
 
 
 class Inputs(NamedTuple):
-    """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
+    """The rows that expressions are evaluated over: a table for each side, and their lifetimes and group keys, if they have any.
 
-    Pairs have the LE of each row in `starts`, where that is read. What `re` is may be told only where it is read.
+    Pairs have the LE of each side's row in `starts`, if it is read. `re` may be a function, which is called when RE is read.
     """
 
     tables: tuple[Table, ...]
@@ -103,12 +103,12 @@ def evaluate(expr: Expr, inputs: Inputs) -> Column:
     >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
     [True, False]
     """
-    picked = _picked(expr, inputs)
+    picked = _existing_column(expr, inputs)
     if picked is not None:
         return picked
     failure: Exception | None = None
     try:
-        column = _Columns(inputs).column(expr)
+        column = _ColumnEvaluator(inputs).column(expr)
     except Exception as error:
         failure = error
     if failure is not None:
@@ -127,7 +127,7 @@ def project(expr: Expr, inputs: Inputs) -> Table:
         return inputs.tables[expr.side]
     if isinstance(expr, Make):
         try:
-            return _made(expr, inputs)
+            return _build_table(expr, inputs)
         except Exception as error:
             failure = error
         return Table.from_payloads(_row_by_row(failure, expr, inputs, project_row), expr.schema)
@@ -146,12 +146,12 @@ def truth(predicate: Expr, inputs: Inputs) -> NDArray[np.bool_]:
     """
     column = evaluate(predicate, inputs)
     try:
-        return _truths(column, partial(answer, predicate))
+        return _as_booleans(column, partial(predicate_value, predicate))
     except RowError as error:
         raise error.of(inputs) from error.cause
 
 
-def _truths(column: Column, one: Callable[[Any], bool]) -> NDArray[np.bool_]:
+def _as_booleans(column: Column, one: Callable[[Any], bool]) -> NDArray[np.bool_]:
     if column.dtype != object:
         return column.astype(np.bool_, copy=False)
     return np.array([_on_row(row, one, value) for row, value in enumerate(column.tolist())], dtype=np.bool_)
@@ -174,9 +174,9 @@ def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None,
 
 
 def _row_by_row(failure: Exception, expr: Expr, inputs: Inputs, one: Callable[..., Any]) -> list[Any]:
-    """Return an expression's value in every row where its columns have failed: the rows tell what is wrong, if anything is."""
+    """Return an expression's value in every row, after columns have failed; raises `RowError` for the first row that fails."""
     if isinstance(failure, RowError) and isinstance(expr, Opaque):
-        at_place(failure.cause, expr)
+        with_location(failure.cause, expr)
         raise failure.of(inputs) from failure.cause
     try:
         return [_on_row(row, one, expr, *arguments) for row, arguments in enumerate(_rows(inputs))]
@@ -212,32 +212,32 @@ def _is_scalar(column: Column) -> bool:
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 
-def _picked(expr: Expr, inputs: Inputs) -> Column | None:
-    """Return the column that an expression is as it stands, None if it must be made."""
+def _existing_column(expr: Expr, inputs: Inputs) -> Column | None:
+    """Return the column of the inputs that an expression reads and nothing else; None if it must be computed."""
     if type(expr) is Field:
         return _column_of_field(inputs.tables[expr.side], expr.name)
-    part = _part(expr, inputs)
-    return part.column if type(part) is Held else part  # type: ignore[return-value]
+    part = _stored_column(expr, inputs)
+    return part.column if type(part) is DeferredColumn else part  # type: ignore[return-value]
 
 
 def _column_of_field(table: Table, name: str) -> Column | None:
-    """Return the column that holds a field; None where there is none, and of bare values that may have such an attribute."""
+    """Return the column of a field; None if there is none, or if bare values may have an attribute of that name."""
     column = None if table.schema.shape is Shape.OBJECT else table.columns.get(name)
     if column is None or table.schema.shape is not Shape.SCALAR:
         return column
     return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
 
 
-def held(expr: Expr, inputs: Inputs) -> AnyColumn:
-    """Return what `evaluate` does, held where it is a column that is."""
-    found: AnyColumn | None = _held(expr, inputs)
-    if found is None and _picked(expr, inputs) is None:
-        found = _Columns(inputs).by_value(expr)
+def evaluate_deferred(expr: Expr, inputs: Inputs) -> AnyColumn:
+    """Return what `evaluate` does; a column that is deferred in the inputs stays so."""
+    found: AnyColumn | None = _stored_deferred(expr, inputs)
+    if found is None and _existing_column(expr, inputs) is None:
+        found = _ColumnEvaluator(inputs).over_distinct_values(expr)
     return evaluate(expr, inputs) if found is None else found
 
 
 def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
-    """Return what `evaluate` does, payloads as rows of a table.
+    """Return what `evaluate` does; payloads stay rows of a table, and are not made into objects.
 
     >>> table = Table.from_payloads([1, 2])
     >>> pairs = evaluate_nested(Make(Schema.tuple(2), (Field("value"), Constant("a"))), Inputs((table,), 2))
@@ -251,82 +251,86 @@ def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
     return evaluate(expr, inputs) if found is None else found
 
 
-def _held(expr: Expr, inputs: Inputs) -> Held | None:
-    """Return the held column that an expression is as it stands, None if it is none."""
-    part = _part(expr, inputs)
-    return part if type(part) is Held else None
+def _stored_deferred(expr: Expr, inputs: Inputs) -> DeferredColumn | None:
+    """Return the deferred column of the inputs that an expression reads and nothing else; else None."""
+    part = _stored_column(expr, inputs)
+    return part if type(part) is DeferredColumn else None
 
 
-def _part(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return the column that a field is, of rows, of keys, or of values that are rows themselves; None of all else."""
+def _stored_column(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+    """Return the stored column of a field: of rows, of keys, or of nested payloads; None for any other expression."""
     if type(expr) is Field:
         table = inputs.tables[expr.side]
         return None if table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else parts_of(table.columns).get(expr.name)
     if type(expr) is Key and inputs.keys is not None:
         return nested(inputs.keys)
     if type(expr) is Attribute:
-        of = _inside(expr.operand, inputs)
+        of = _nested_operand(expr.operand, inputs)
         field = None if of is None else attribute_name(schema_of(of), expr.name)
     elif type(expr) is Function and expr.name == "[]" and type(index := expr.arguments[1]) is Constant:
-        of = _inside(expr.arguments[0], inputs)
+        of = _nested_operand(expr.arguments[0], inputs)
         field = None if of is None else item_name(schema_of(of), index.value)
     else:
         return None
     return None if of is None or field is None else field_of_nested(of, field)
 
 
-def _inside(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return what an expression is if it is a column of payloads, None if it is none."""
-    of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _part(expr, inputs)
+def _nested_operand(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+    """Return the column of payloads that an expression reads and nothing else; else None."""
+    of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _stored_column(expr, inputs)
     return of if of is not None and is_nested(of) else None
 
 
-def _made(expr: Make, inputs: Inputs) -> Table:
+def _build_table(expr: Make, inputs: Inputs) -> Table:
     found: list[AnyColumn] = []
-    columns: _Columns | None = None
+    columns: _ColumnEvaluator | None = None
     for value in expr.values:
         column: AnyColumn | None = _nested(value, inputs)
-        if column is None and (column := _part(value, inputs)) is None and (column := _picked(value, inputs)) is None:
-            columns = columns or _Columns(inputs)
-            column = columns.by_value(value)
+        if (
+            column is None
+            and (column := _stored_column(value, inputs)) is None
+            and (column := _existing_column(value, inputs)) is None
+        ):
+            columns = columns or _ColumnEvaluator(inputs)
+            column = columns.over_distinct_values(value)
             column = columns.column(value) if column is None else column
         found.append(column)
     return Table(expr.schema, with_parts(dict(zip(expr.schema.names, found, strict=True))), inputs.size)
 
 
 def _nested(expr: Expr, inputs: Inputs) -> AnyColumn | None:
-    """Return payloads, or what is made of some, as the rows of a table; None of what is neither."""
+    """Return payloads, or ones built of columns, as rows of a table; None for any other expression."""
     if type(expr) is Make:
-        return nested(_made(expr, inputs))
+        return nested(_build_table(expr, inputs))
     table = inputs.tables[expr.side] if type(expr) is Whole else None
     return None if table is None or table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else nested(table)
 
 
-class _Values(NamedTuple):
-    """The different values of a held column: the number of each row's, and what is evaluated over them."""
+class _DistinctValues(NamedTuple):
+    """The distinct values of a deferred column: the code of each row's, and what has been evaluated over them."""
 
     codes: Rows
-    columns: _Columns | None
-    """None where they are no texts."""
+    columns: _ColumnEvaluator | None
+    """None if the values are not texts."""
     parts: dict[Expr, Expr]
-    """The parts of expressions over them: those that are equal are one."""
+    """The parts of expressions over them, so that equal parts are evaluated once. [common subexpression elimination]"""
 
 
-def _known_values(inputs: Inputs) -> dict[Field, _Values] | None:
-    """Return where the values of held columns are kept; None where there are no such columns."""
-    return {} if any(type(table.columns) is HeldColumns for table in inputs.tables) else None
+def _distinct_values_cache(inputs: Inputs) -> dict[Field, _DistinctValues] | None:
+    """Return an empty cache for the distinct values of deferred columns; None if no column is deferred."""
+    return {} if any(type(table.columns) is DeferredColumns for table in inputs.tables) else None
 
 
-def _values_of(field: Field, column: Held, sides: int) -> _Values:
-    codes, values = column.known()
+def _distinct_values(field: Field, column: DeferredColumn, sides: int) -> _DistinctValues:
+    codes, values = column.encoded()
     are_texts = values.dtype == object and unique(map(type, values.tolist())) <= _TEXTS
     table = Table(Schema.record([field.name]), {field.name: values}, len(values))
-    return _Values(codes, _Columns(Inputs((table,) * sides, len(values))) if are_texts else None, {})
+    return _DistinctValues(codes, _ColumnEvaluator(Inputs((table,) * sides, len(values))) if are_texts else None, {})
 
 
 @lru_cache(maxsize=1024)
 def _only_field(expr: Expr) -> Field | None:
-    """Return the only field that an expression reads, which is made of words and constants else; None of any other."""
+    """Return the only field that an expression of scalar functions and constants reads; None for any other expression."""
     fields: set[Field] = set()
     for part in expr.walk():
         if type(part) is Field:
@@ -336,37 +340,40 @@ def _only_field(expr: Expr) -> Field | None:
     return fields.pop() if len(fields) == 1 and type(expr) is not Field else None
 
 
-class _Columns:
-    """An expression's nodes as columns, over some rows of the inputs or all; a shared node is evaluated once."""
+class _ColumnEvaluator:
+    """Evaluates the nodes of expressions over all rows of the inputs, or some; a shared node is evaluated once.
 
-    __slots__ = ("done", "inputs", "rows", "size", "values", "within")
+    `outer` is the evaluator over more rows, and which of its rows these are: what it has evaluated is not evaluated again.
+    """
 
-    def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_Columns, Rows] | None = None) -> None:
+    __slots__ = ("done", "inputs", "outer", "rows", "size", "values")
+
+    def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_ColumnEvaluator, Rows] | None = None) -> None:
         self.inputs = inputs
-        self.values: dict[Field, _Values] | None = within[0].values if within else _known_values(inputs)
+        self.values: dict[Field, _DistinctValues] | None = within[0].values if within else _distinct_values_cache(inputs)
         self.rows = rows
         self.size = inputs.size if rows is None else len(rows)
-        self.within = within
+        self.outer = within
         self.done: dict[int, Operand] = {}
 
-    def at(self, rows: Rows) -> _Columns:
-        """Return the same inputs with some of their rows only."""
+    def at(self, rows: Rows) -> _ColumnEvaluator:
+        """Return an evaluator over some of the rows."""
         if len(rows) == self.size:
             return self
-        return _Columns(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
+        return _ColumnEvaluator(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
 
     def operand(self, expr: Expr) -> Operand:
-        found = self.done.get(id(expr)) if self.within is None else self.known(id(expr))
+        found = self.done.get(id(expr)) if self.outer is None else self.known(id(expr))
         if found is None:
-            found = self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            found = self.done[id(expr)] = _EVALUATORS[type(expr)](self, expr)
         return found
 
-    def by_value(self, expr: Expr) -> AnyColumn | None:
-        """Return what words say of a single held column of texts, which are told each value once; None of all else."""
-        if self.values is None or (only := _only_field(expr)) is None or (column := _held(only, self.inputs)) is None:
+    def over_distinct_values(self, expr: Expr) -> AnyColumn | None:
+        """Return scalar functions of one deferred column of texts, evaluated once for each distinct value; else None."""
+        if self.values is None or (only := _only_field(expr)) is None or (column := _stored_deferred(only, self.inputs)) is None:
             return None
         if only not in self.values:
-            self.values[only] = _values_of(only, column, len(self.inputs.tables))
+            self.values[only] = _distinct_values(only, column, len(self.inputs.tables))
         codes, columns, parts = self.values[only]
         if columns is None:
             return None
@@ -376,42 +383,42 @@ class _Columns:
             found = columns.column(expr)
         except Exception:  # the rows tell which of them fails first
             return None
-        codes = self.taken(codes)
+        codes = self.select_rows(codes)
         if found.dtype == object and not (kinds := unique(map(type, found.tolist()))) <= _TEXTS:
             return column_of(found[codes].tolist()) if kinds <= IMMUTABLE else None
-        return found[codes] if found.dtype != object else Held(Coded(codes, found))
+        return found[codes] if found.dtype != object else DeferredColumn(EncodedSource(codes, found))
 
     def known(self, node: int) -> Operand | None:
-        """Return what has been evaluated already, here or for all rows."""
+        """Return the value of a node that has been evaluated, here or in an outer evaluator."""
         found = self.done.get(node)
-        if found is None and self.within is not None:
-            outer, rows = self.within
+        if found is None and self.outer is not None:
+            outer, rows = self.outer
             found = outer.known(node)
             return found[rows] if isinstance(found, np.ndarray) else found
         return found
 
     def column(self, expr: Expr) -> Column:
         value = self.operand(expr)
-        return self.spread(value) if isinstance(value, Same) else value
+        return self.broadcast(value) if isinstance(value, Scalar) else value
 
-    def spread(self, value: Operand) -> Column:
-        return np.repeat(column_of([value.value]), self.size) if isinstance(value, Same) else value
+    def broadcast(self, value: Operand) -> Column:
+        return np.repeat(column_of([value.value]), self.size) if isinstance(value, Scalar) else value
 
-    def taken(self, column: Column) -> Column:
+    def select_rows(self, column: Column) -> Column:
         return column if self.rows is None else column[self.rows]
 
     def each(self, function: Callable[..., Any], *operands: Operand) -> Column:
         """Return a function of every row's values, called in Python."""
-        if all(isinstance(value, Same) for value in operands):
-            operands = tuple(map(self.spread, operands))
-        items = (itertools.repeat(v.value) if isinstance(v, Same) else v.tolist() for v in operands)
+        if all(isinstance(value, Scalar) for value in operands):
+            operands = tuple(map(self.broadcast, operands))
+        items = (itertools.repeat(v.value) if isinstance(v, Scalar) else v.tolist() for v in operands)
         return column_of(list(map(function, *items)))
 
     def field(self, expr: Field) -> Operand:
         table = self.inputs.tables[expr.side]
         column = _column_of_field(table, expr.name)
         if column is not None:
-            return self.taken(column)
+            return self.select_rows(column)
         return column_of([field_of(payload, expr.name) for payload in self.table(expr.side).payloads()])
 
     def table(self, side: int) -> Table:
@@ -422,61 +429,61 @@ class _Columns:
     def whole(self, expr: Whole) -> Operand:
         table = self.inputs.tables[expr.side]
         if table.schema.shape is Shape.SCALAR:
-            return self.taken(table.columns["value"])
+            return self.select_rows(table.columns["value"])
         return object_column(list(map(as_payload, self.table(expr.side).payloads())))
 
     def end(self, expr: Life) -> Column:
         if self.inputs.starts and expr.end == "le":
-            return self.taken(self.inputs.starts[expr.side])
+            return self.select_rows(self.inputs.starts[expr.side])
         column = self.inputs.le if expr.end == "le" else self.inputs.ends
         if column is None:
-            raise no_lifetime()
-        return self.taken(column)
+            raise no_lifetime_error()
+        return self.select_rows(column)
 
     def key(self, expr: Key) -> Operand:
-        keys = _picked(expr, self.inputs)
-        return Same(None) if keys is None else self.taken(keys)
+        keys = _existing_column(expr, self.inputs)
+        return Scalar(None) if keys is None else self.select_rows(keys)
 
     def apply(self, expr: Expr) -> Operand:
-        if (picked := _picked(expr, self.inputs)) is not None:
-            return self.taken(picked)
-        by_value = self.by_value(expr)
+        if (picked := _existing_column(expr, self.inputs)) is not None:
+            return self.select_rows(picked)
+        by_value = self.over_distinct_values(expr)
         if by_value is not None:
-            return by_value.column if type(by_value) is Held else by_value  # type: ignore[return-value]
+            return by_value.column if type(by_value) is DeferredColumn else by_value  # type: ignore[return-value]
         applied = application(expr)
         assert applied is not None
         word, parts = applied
         operands = list(map(self.operand, parts))
-        values = [operand.value for operand in operands if isinstance(operand, Same)]
+        values = [operand.value for operand in operands if isinstance(operand, Scalar)]
         if len(values) == len(operands):
-            return Same(word.python(*values))
+            return Scalar(word.python(*values))
         found = None if word.columns is None else word.columns(*operands)
         return self.each(word.python, *operands) if found is None else found
 
     def attribute(self, expr: Attribute) -> Operand:
-        if (picked := _picked(expr, self.inputs)) is not None:
-            return self.taken(picked)
+        if (picked := _existing_column(expr, self.inputs)) is not None:
+            return self.select_rows(picked)
         return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
         function = plain_function(expr.function)
         if not expr.arguments:
-            return column_of([settle(function()) for _ in range(self.size)])
+            return column_of([to_plain_value(function()) for _ in range(self.size)])
         arguments = [
             object_column(self.table(a.side).rows()) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments
         ]
-        return self.each(lambda *values: settle(called(function, values)), *arguments)
+        return self.each(lambda *values: to_plain_value(call_function(function, values)), *arguments)
 
     def choose(self, expr: Choose) -> Operand:
         waiting: Rows = np.arange(self.size)
         parts: list[tuple[Rows, Column]] = []
         for condition, value in expr.branches:
-            holds = _truths(self.at(waiting).column(condition), bool)
+            holds = _as_booleans(self.at(waiting).column(condition), bool)
             chosen, waiting = waiting[holds], waiting[~holds]
             parts.append((chosen, self.at(chosen).column(value)) if len(chosen) else (chosen, object_column([])))
         if len(waiting):
             parts.append((waiting, self.at(waiting).column(expr.otherwise)))
-        return _assembled([part for part in parts if len(part[0])], self.size)
+        return _merge_branches([part for part in parts if len(part[0])], self.size)
 
     def make(self, expr: Make) -> Operand:
         columns = [self.column(value).tolist() for value in expr.values]
@@ -487,18 +494,20 @@ class _Columns:
         arguments = [self.table(side).rows() for side in range(expr.sides)]
         if expr.life:
             arguments.append(_lives(self.end(Life("le")), self.end(Life("re"))))
-        values = _called(expr.function, arguments)
+        values = _call_each_row(expr.function, arguments)
         if set(map(type, values)) <= IMMUTABLE:
             return column_of(values)
-        return column_of([as_payload(value) if is_settled(value) else self.given(row, value) for row, value in enumerate(values)])
+        return column_of(
+            [as_payload(value) if is_plain_value(value) else self.resolved(row, value) for row, value in enumerate(values)]
+        )
 
-    def given(self, row: int, value: Any) -> Any:
-        """Return what a function of the user gave for a row: expressions are evaluated there."""
+    def resolved(self, row: int, value: Any) -> Any:
+        """Return the payload that a user function gave for a row, with the expressions in it evaluated for that row."""
         here = self.at(np.array([row]))
-        return as_payload(_on_row(row, settle, value, lambda expr: here.column(expr).tolist()[0]))
+        return as_payload(_on_row(row, to_plain_value, value, lambda expr: here.column(expr).tolist()[0]))
 
 
-def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
+def _call_each_row(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
     values: list[Any] = []
     try:
         # Not map(): a StopIteration of the function would end it, and lose rows.
@@ -506,14 +515,14 @@ def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[An
             try:
                 values.append(function(*row))
             except (AttributeError, TypeError) as error:
-                function = shown_otherwise(function, error, row)
+                function = with_row_views(function, error, row)
                 values.append(function(*row))
     except Exception as error:
         raise RowError(len(values), error) from error
     return values
 
 
-def _assembled(parts: list[tuple[Rows, Column]], size: int) -> Column:
+def _merge_branches(parts: list[tuple[Rows, Column]], size: int) -> Column:
     if len(parts) == 1:
         return parts[0][1]
     dtypes = {column.dtype for _, column in parts}
@@ -523,27 +532,27 @@ def _assembled(parts: list[tuple[Rows, Column]], size: int) -> Column:
     return whole
 
 
-_MEANINGS: Final[Mapping[type[Expr], Callable[[_Columns, Any], Operand]]] = {
-    Field: _Columns.field,
-    Whole: _Columns.whole,
-    Life: _Columns.end,
-    Key: _Columns.key,
-    Constant: lambda _, expr: Same(expr.value),
-    **dict.fromkeys((Binary, Unary, Method, Function), _Columns.apply),
-    Attribute: _Columns.attribute,
-    Call: _Columns.call,
-    Choose: _Columns.choose,
-    Make: _Columns.make,
-    Opaque: _Columns.opaque,
+_EVALUATORS: Final[Mapping[type[Expr], Callable[[_ColumnEvaluator, Any], Operand]]] = {
+    Field: _ColumnEvaluator.field,
+    Whole: _ColumnEvaluator.whole,
+    Life: _ColumnEvaluator.end,
+    Key: _ColumnEvaluator.key,
+    Constant: lambda _, expr: Scalar(expr.value),
+    **dict.fromkeys((Binary, Unary, Method, Function), _ColumnEvaluator.apply),
+    Attribute: _ColumnEvaluator.attribute,
+    Call: _ColumnEvaluator.call,
+    Choose: _ColumnEvaluator.choose,
+    Make: _ColumnEvaluator.make,
+    Opaque: _ColumnEvaluator.opaque,
 }
 
 __all__ = [
     "Inputs",
     "RowError",
     "evaluate",
+    "evaluate_deferred",
     "evaluate_nested",
     "evaluate_row",
-    "held",
     "holds_row",
     "key_row",
     "key_values",

@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import FieldNotFound
+from streamdsl.expr.annotations import declared_attributes, declared_items, declared_type
 from streamdsl.expr.bytecode import is_private
-from streamdsl.expr.declared import attributes, declared, items
 from streamdsl.expr.describe import describe
+from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -29,15 +30,14 @@ from streamdsl.expr.nodes import (
     Whole,
     is_boolean,
 )
+from streamdsl.expr.recording import SymbolicValue, WriterError, is_tracing, record_node, refuse
+from streamdsl.expr.scalar_functions import METHODS
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, note, refuse
-from streamdsl.expr.vocabulary import is_constant
-from streamdsl.expr.words import METHODS
 
 _FRACTION_POWER: Final = getattr(Fraction.__pow__, "__code__", None)
 
 
-class E(Refusing):
+class E(SymbolicValue):
     """An expression over a row, with Python's operators. Its own names are private, so that all others are its value's.
 
     Raises an error that says what to write instead where Python would need the value: `if`, `and`, `in`, `len`, f-strings.
@@ -55,7 +55,7 @@ class E(Refusing):
         self._node = node
         self._hint = hint  # the type that an annotation declares
         self._is_value = is_value
-        note(node)
+        record_node(node)
 
     def _family(self) -> type[E]:
         return type(self)
@@ -150,7 +150,7 @@ class E(Refusing):
     def __ge__(self, other: object) -> E:
         return self._binary(">=", other)
 
-    __hash__ = Refusing.__hash__
+    __hash__ = SymbolicValue.__hash__
 
     def __neg__(self) -> E:
         return self._unary("-")
@@ -169,22 +169,22 @@ class E(Refusing):
     def __getattr__(self, name: str) -> Any:
         if is_private(name):
             raise AttributeError(name)
-        names = attributes(self._hint)
+        names = declared_attributes(self._hint)
         if names is not None and name not in names and not hasattr(self._hint, name):
             raise self._no_field(name, names)
         if name in METHODS and name not in (names or ()):
             return BoundMethod(self, name)
-        return self._family()(Attribute(self._operand(), name), declared(self._hint, name) if names else None)
+        return self._family()(Attribute(self._operand(), name), declared_type(self._hint, name) if names else None)
 
     def __getitem__(self, item: Any) -> E:
         if isinstance(item, slice):
             return build(lambda *parts: Function("[:]", parts), self, item.start, item.stop, item.step)
-        names = items(self._hint)
+        names = declared_items(self._hint)
         if names is None or type(item) is not str:
             return build(lambda *parts: Function("[]", parts), self, item)
         if item not in names:
             raise self._no_field(item, names)
-        return self._family()(Function("[]", (self._operand(), Constant(item))), declared(self._hint, item))
+        return self._family()(Function("[]", (self._operand(), Constant(item))), declared_type(self._hint, item))
 
     def _operand(self) -> Expr:
         return operand(self)
@@ -207,7 +207,7 @@ def _path(node: Expr) -> list[str]:
     return []
 
 
-class BoundMethod(Refusing):
+class BoundMethod(SymbolicValue):
     """A method of an expression's value, to be called."""
 
     __slots__ = ("_name", "_operand")
@@ -259,7 +259,7 @@ def constant(value: Any) -> Constant:
     """Return the node of a value; outside tracing anything that cannot change may stand in an expression."""
     if is_constant(value):
         return Constant(value)
-    if is_tracing() or isinstance(value, (Refusing, list, dict, set, bytearray, np.ndarray)):
+    if is_tracing() or isinstance(value, (SymbolicValue, list, dict, set, bytearray, np.ndarray)):
         refuse(f"{type(value).__name__} is not a constant that an expression can hold")
     return Constant(value.item() if isinstance(value, np.generic) else value)
 

@@ -1,4 +1,4 @@
-"""What users write expressions with: `col`, `lit`, `param`, `when`, `not_`, `is_none`, `@udf`, and the table of words.
+"""The functions that users write expressions with: `col`, `lit`, `param`, `when`, `@udf`, and the scalar functions by name.
 
 Called with plain values, as an opaque lambda does, the functions compute; called with expressions they build.
 """
@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError, TimeOverflow, UnitError
-from streamdsl.expr.answers import check_function
-from streamdsl.expr.clock import CalendarUnit, zone_of
+from streamdsl.expr.datetimes import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
-from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
-from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, refuse
-from streamdsl.expr.words import CASTS, WORDS
+from streamdsl.expr.predicates import check_function
+from streamdsl.expr.proxies import BuiltPayload, RowProxy, argument_node, call_argument_node, is_value, result_node
+from streamdsl.expr.recording import SymbolicValue, WriterError, is_tracing, refuse
+from streamdsl.expr.scalar_functions import CASTS, SCALAR_FUNCTIONS
 from streamdsl.temporal.time import PER_SECOND, DurationLike, is_integer, to_duration
 
 P = ParamSpec("P")
@@ -69,18 +69,18 @@ def param(name: str, type: Any = object, default: Any = ...) -> Any:
     (2, 1)
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.param("limit", int)')
+        raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.functions.param("limit", int)')
     made = Parameter(name, type)
-    given = None if default is ... else accepted(made, default)
+    given = None if default is ... else checked_value(made, default)
     return E(Parameter(name, type, given), hint=type)
 
 
-def accepted(parameter: Parameter, value: object) -> Constant:
+def checked_value(parameter: Parameter, value: object) -> Constant:
     """Return a value as a constant; raises `QueryError` where it is none, or not of the parameter's type.
 
-    >>> accepted(Parameter("limit", int | None), None)
+    >>> checked_value(Parameter("limit", int | None), None)
     Constant(value=None)
-    >>> accepted(Parameter("limit", int), "ten")
+    >>> checked_value(Parameter("limit", int), "ten")
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: the parameter 'limit' is of type int, not str: 'ten'
@@ -92,7 +92,7 @@ def accepted(parameter: Parameter, value: object) -> Constant:
     except TypeError:
         raise QueryError(
             f"the type of the parameter {parameter.name!r} is {parameter.accepts!r}, which says nothing of a single value",
-            hint='a class or a union of classes: sd.param("limit", int | None)',
+            hint='a class or a union of classes: sd.functions.param("limit", int | None)',
         ) from None
     if not fits:
         wanted = getattr(parameter.accepts, "__name__", parameter.accepts)
@@ -112,7 +112,7 @@ def not_(condition: Any) -> Any:
     """
     if not _is_expression(condition):
         return not condition
-    return family(condition)(Unary("not", argument(condition)))
+    return family(condition)(Unary("not", argument_node(condition)))
 
 
 @overload
@@ -127,7 +127,7 @@ def is_none(value: Any) -> Any:
     """
     if not _is_expression(value):
         return value is None
-    return family(value)(Unary("is_none", argument(value)))
+    return family(value)(Unary("is_none", argument_node(value)))
 
 
 @overload
@@ -142,7 +142,7 @@ def coalesce(first: Any, /, *rest: Any) -> Any:
     >>> coalesce(col("tip"), 0.0), coalesce(None, 2, 3)
     (coalesce(e.tip, 0.0), 2)
     """
-    return _word("coalesce", first, coalesce(*rest)) if rest else first
+    return _apply("coalesce", first, coalesce(*rest)) if rest else first
 
 
 @overload
@@ -158,10 +158,10 @@ def cast(value: Any, kind: Any) -> Any:
     cls = kind._cls if isinstance(kind, CastType) else kind
     if not isinstance(cls, type) or cls not in CASTS:
         raise WriterError(f"there is no cast to {kind!r}", hint=f"the types are: {', '.join(CASTS.values())}")
-    return _word(CASTS[cls], value)
+    return _apply(CASTS[cls], value)
 
 
-class CastType(Refusing):
+class CastType(SymbolicValue):
     """A type that `cast` converts to, in a lambda that is traced."""
 
     __slots__ = ("_cls",)
@@ -180,7 +180,7 @@ def length(value: Any) -> Any:
     >>> length(col("name")) > 3, length("abc")
     (length(e.name) > 3, 3)
     """
-    return _word("length", value)
+    return _apply("length", value)
 
 
 @overload
@@ -195,7 +195,7 @@ def contains(whole: Any, part: Any) -> Any:
     >>> contains(col("name"), "van"), contains(("EWR", "JFK"), col("origin")), contains("Vienna", "en")
     (contains(e.name, 'van'), contains(('EWR', 'JFK'), e.origin), True)
     """
-    return _word("contains", whole, part)
+    return _apply("contains", whole, part)
 
 
 @overload
@@ -216,7 +216,7 @@ def local_time(time: Any, zone: str, unit: CalendarUnit | None = None) -> Any:
     '2026-03-29T03:00:00+02:00'
     """
     _check_zone(zone, unit)
-    return _word("local_time", time, zone) if unit is None else _word("local_time", time, zone, unit)
+    return _apply("local_time", time, zone) if unit is None else _apply("local_time", time, zone, unit)
 
 
 @overload
@@ -239,10 +239,10 @@ def truncate(time: Any, period: Any, offset: Any = 0, *, unit: CalendarUnit | No
     >>> truncate(datetime(2026, 3, 29, 14, 7), "6h", "1h").isoformat(), truncate(1774746007, "1h", unit="s")
     ('2026-03-29T13:00:00', 1774746000)
     """
-    if any(_is_expression(value) or isinstance(value, Refusing) for value in (period, offset, unit)):
+    if any(_is_expression(value) or isinstance(value, SymbolicValue) for value in (period, offset, unit)):
         refuse("the period, the offset and the unit are constants", "use a function under @sd.udf")
     step, start = _grid(period, offset, unit)
-    return _word("truncate", time, step, start) if start else _word("truncate", time, step)
+    return _apply("truncate", time, step, start) if start else _apply("truncate", time, step)
 
 
 def _grid(period: Any, offset: Any, unit: CalendarUnit | None) -> tuple[Any, Any]:
@@ -267,7 +267,7 @@ def _check_unit(unit: str | None) -> None:
 
 
 def _check_zone(zone: str, unit: str | None) -> None:
-    if isinstance(zone, Refusing) or isinstance(unit, Refusing):
+    if isinstance(zone, SymbolicValue) or isinstance(unit, SymbolicValue):
         refuse("the zone and the unit are constants", "use a function under @sd.udf")
     _check_unit(unit)
     if not isinstance(zone, str):
@@ -278,11 +278,11 @@ def _check_zone(zone: str, unit: str | None) -> None:
         raise WriterError(str(error)) from None
 
 
-def _word(name: str, *values: Any) -> Any:
-    """Return what a function of the table of words is of expressions, or its value."""
-    if any(map(_is_expression, _flat(values))):
+def _apply(name: str, *values: Any) -> Any:
+    """Return the application of a scalar function to expressions, or its value for values."""
+    if any(map(_is_expression, _flatten(values))):
         return build(lambda *parts: Function(name, parts), *values)
-    return WORDS[name].python(*values)
+    return SCALAR_FUNCTIONS[name].python(*values)
 
 
 class When(Generic[T]):
@@ -303,7 +303,7 @@ class When(Generic[T]):
         return Then((*self._branches, (self._condition, value)))
 
     def __bool__(self) -> NoReturn:
-        incomplete(self)
+        refuse_incomplete(self)
 
     def __repr__(self) -> str:
         return "sd.when(...)"
@@ -328,20 +328,20 @@ class Then(Generic[T]):
     def otherwise(self, value: Any) -> Any:
         """Give the value for all other rows; only the value that is chosen is evaluated."""
         parts = [part for branch in self._branches for part in branch] + [value]
-        if not any(map(_is_expression, _flat(parts))):
+        if not any(map(_is_expression, _flatten(parts))):
             return next((chosen for condition, chosen in self._branches if condition), value)
-        branches = tuple((argument(condition), result(chosen)) for condition, chosen in self._branches)
+        branches = tuple((argument_node(condition), result_node(chosen)) for condition, chosen in self._branches)
         chosen = (*(chosen for _, chosen in self._branches), value)
-        return family(*_flat(parts))(Choose(branches, result(value)), is_value=is_value(chosen))
+        return family(*_flatten(parts))(Choose(branches, result_node(value)), is_value=is_value(chosen))
 
     def __bool__(self) -> NoReturn:
-        incomplete(self)
+        refuse_incomplete(self)
 
     def __repr__(self) -> str:
         return "sd.when(...).then(...)"
 
 
-def incomplete(choice: When[Any] | Then[Any]) -> NoReturn:
+def refuse_incomplete(choice: When[Any] | Then[Any]) -> NoReturn:
     """Refuse a choice that is not written to its end."""
     refuse(f"{choice!r} has no value yet", "write sd.when(condition).then(value).otherwise(value)")
 
@@ -376,9 +376,9 @@ class Udf(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
-        if not is_tracing() and not any(map(_is_expression, _flat(values))):
+        if not is_tracing() and not any(map(_is_expression, _flatten(values))):
             return self._function(*args, **kwargs)
-        return family(*_flat(values))(call(self, tuple(map(passed, self._positional(args, kwargs)))))
+        return family(*_flatten(values))(call(self, tuple(map(call_argument_node, self._positional(args, kwargs)))))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if not kwargs:
@@ -429,11 +429,11 @@ FUNCTIONS: Final = (col, lit, when, not_, is_none, abs, coalesce, cast, length, 
 
 
 def _is_expression(value: object) -> bool:
-    return isinstance(value, (E, RowProxy, Made))
+    return isinstance(value, (E, RowProxy, BuiltPayload))
 
 
-def _flat(values: Any) -> list[Any]:
+def _flatten(values: Any) -> list[Any]:
     found: list[Any] = []
     for value in values:
-        found.extend(_flat(value) if type(value) is tuple else _flat(value.values()) if type(value) is dict else [value])
+        found.extend(_flatten(value) if type(value) is tuple else _flatten(value.values()) if type(value) is dict else [value])
     return found

@@ -9,13 +9,13 @@ from typing import Final, Generic, TypeVar
 
 LoopT = TypeVar("LoopT", bound=Callable[..., object])
 
-MANY: Final = 2**14
-"""So many rows at a time are worth the load of a compiled loop."""
-FEW: Final = 2**10
-"""So many are worth its call."""
-LOADED_AFTER: Final = 2**23
-"""So many rows must have come first. A row costs some 10 ns less in a compiled loop, and numba half a second to import: a program
-with fewer rows is done sooner without."""
+COMPILE_FROM: Final = 2**14
+"""Only batches of so many rows count towards loading the compiled loop."""
+CALL_FROM: Final = 2**10
+"""A compiled loop is called for so many rows, or more."""
+LOAD_AFTER: Final = 2**23
+"""The compiled loop is loaded after so many rows. It saves some 10 ns a row, and numba takes half a second to import: a program
+with fewer rows ends sooner without it."""
 
 
 class Kernel(Generic[LoopT]):
@@ -33,12 +33,12 @@ class Kernel(Generic[LoopT]):
         self._compiled: LoopT | None = None
 
     def over(self, n_rows: int) -> LoopT | None:
-        """Return the compiled loop; None where so many rows are few, where too few have come, and without numba."""
-        if not self._is_loaded and n_rows >= MANY:
+        """Return the compiled loop; None for few rows, before enough rows have been processed, and without numba."""
+        if not self._is_loaded and n_rows >= COMPILE_FROM:
             self._rows += n_rows
-            if self._rows >= LOADED_AFTER:
+            if self._rows >= LOAD_AFTER:
                 self.load()
-        return self._compiled if n_rows >= FEW else None
+        return self._compiled if n_rows >= CALL_FROM else None
 
     def load(self) -> None:
         """Compile the loop now, or take it from numba's cache."""

@@ -1,4 +1,4 @@
-"""Columns of lists of numbers that are held as one column of all items: lists are made where somebody reads them."""
+"""Deferred columns of lists: all items in one column, with the bounds of each list; a list is made when it is read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column
+from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Rows, UnencodedSource, object_column
 
 
-class Lists(Uncoded):
-    """Lists of integers, floats, bools or payloads: those of row i are `items[lo[i]:hi[i]]`, which lists may share.
+class ListSource(UnencodedSource):
+    """Lists of integers, floats, bools or payloads: row i is `items[lo[i]:hi[i]]`; lists may overlap. [Arrow: ListView]
 
-    >>> held = Held(Lists(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
+    >>> held = DeferredColumn(ListSource(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
     >>> held.tolist(), held[np.array([1])].tolist(), [part.tolist() for part in items_of(held)]
     ([[5, 7], [7, 9]], [[7, 9]], [[5, 7, 7, 9], [2, 2]])
     """
@@ -28,16 +28,16 @@ class Lists(Uncoded):
     def values(self, rows: Rows | slice) -> Column:
         items, lo, hi = self.items, self.lo[rows], self.hi[rows]
         if int((hi - lo).sum()) < len(items):
-            items, lo, hi = _together(items, lo, hi)
+            items, lo, hi = _compacted(items, lo, hi)
         listed: list[Any] = items.tolist()
         return object_column([listed[start:stop] for start, stop in zip(lo.tolist(), hi.tolist(), strict=True)])
 
-    def only(self, rows: Rows | slice) -> Lists:
-        return Lists(*_together(self.items, self.lo[rows], self.hi[rows]))
+    def only(self, rows: Rows | slice) -> ListSource:
+        return ListSource(*_compacted(self.items, self.lo[rows], self.hi[rows]))
 
 
-def _together(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, Rows]:
-    """Return the items of lists alone, one list after the other, and from where to where each is."""
+def _compacted(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, Rows]:
+    """Return the items of lists, one list after the other and nothing else, and the bounds of each list in them."""
     sizes = hi - lo
     stops = np.cumsum(sizes)
     starts = stops - sizes
@@ -46,33 +46,33 @@ def _together(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, Ro
     return items[np.repeat(lo - starts, sizes) + np.arange(int(sizes.sum()))], starts, stops
 
 
-def lists_of(column: AnyColumn) -> Lists | None:
-    """Return the source of a column of lists that nobody has read; None of any other column."""
-    return column.source if isinstance(column, Held) and isinstance(column.source, Lists) else None
+def list_source(column: AnyColumn) -> ListSource | None:
+    """Return the source of a deferred column of lists; None for any other column."""
+    return column.source if isinstance(column, DeferredColumn) and isinstance(column.source, ListSource) else None
 
 
-def items_of(column: Held) -> tuple[AnyColumn, Rows]:
+def items_of(column: DeferredColumn) -> tuple[AnyColumn, Rows]:
     """Return the items of all lists, one list after the other, and how many each has."""
     source = column.source
-    assert isinstance(source, Lists)
-    items, lo, hi = _together(source.items, source.lo[column.rows], source.hi[column.rows])
+    assert isinstance(source, ListSource)
+    items, lo, hi = _compacted(source.items, source.lo[column.rows], source.hi[column.rows])
     return items, hi - lo
 
 
-def concat_lists(columns: Sequence[Held]) -> Held | None:
+def concat_lists(columns: Sequence[DeferredColumn]) -> DeferredColumn | None:
     """Return columns of lists one after the other; None where their items are not all numbers of one type."""
-    found = [(items, sizes) for items, sizes in map(items_of, columns) if not isinstance(items, Held)]
+    found = [(items, sizes) for items, sizes in map(items_of, columns) if not isinstance(items, DeferredColumn)]
     if len(found) < len(columns) or len({items.dtype for items, _ in found}) > 1:
         return None
     sizes = np.concatenate([each for _, each in found])
     stops = np.cumsum(sizes)
-    return Held(Lists(np.concatenate([items for items, _ in found]), stops - sizes, stops))
+    return DeferredColumn(ListSource(np.concatenate([items for items, _ in found]), stops - sizes, stops))
 
 
-def same_lists(left: Held, right: Held) -> NDArray[np.bool_] | None:
+def equal_lists(left: DeferredColumn, right: DeferredColumn) -> NDArray[np.bool_] | None:
     """Say row by row whether two lists are equal, NaN equals NaN; None where their items are not numbers of one type."""
     (one, sizes), (other, others) = items_of(left), items_of(right)
-    if isinstance(one, Held) or isinstance(other, Held) or one.dtype != other.dtype:
+    if isinstance(one, DeferredColumn) or isinstance(other, DeferredColumn) or one.dtype != other.dtype:
         return None
     same: NDArray[np.bool_] = sizes == others
     if not same.all():

@@ -1,4 +1,4 @@
-"""Nested payloads as columns: Python objects are made only of those that somebody reads whole."""
+"""Deferred columns of nested payloads: each payload is a row of a table, and becomes a Python object when it is read whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column, parts_of
+from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Rows, UnencodedSource, object_column, parts_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.payload import is_taken
 
@@ -18,8 +18,8 @@ _ALL = slice(None)
 _WITH_FIELDS = (Shape.RECORD, Shape.TUPLE, Shape.CLASS)
 
 
-class Nested(Uncoded):
-    """Rows of a table, of which each is one value: a record, a tuple, or an instance of a plain class.
+class NestedSource(UnencodedSource):
+    """The rows of a table, each as one value: a record, a tuple, or an instance of a plain class. [Arrow: struct array]
 
     >>> from streamdsl.expr.table import Table
     >>> held = nested(Table.from_payloads([(1, "a"), (2, "b")]))
@@ -35,12 +35,12 @@ class Nested(Uncoded):
         return object_column(self.table.take(rows).payloads())
 
 
-class Nullable(Uncoded):
-    """Nested payloads, or None: for each row which of them it is, -1 for None.
+class NullableSource(UnencodedSource):
+    """Nested payloads or None: `places` has for each row the index of its payload, -1 for None.
 
     >>> from streamdsl.expr.table import Table
     >>> pairs = nested(Table.from_payloads([(1, "a"), (2, "b")]))
-    >>> Held(Nullable(pairs, np.array([1, -1]))).tolist()
+    >>> DeferredColumn(NullableSource(pairs, np.array([1, -1]))).tolist()
     [(2, 'b'), None]
     """
 
@@ -60,14 +60,14 @@ class Nullable(Uncoded):
 def nested(table: Table) -> AnyColumn:
     """Return the rows of a table as one column, whose values are the payloads."""
     if table.schema.shape in _WITH_FIELDS:
-        return Held(Nested(table))
+        return DeferredColumn(NestedSource(table))
     (part,) = parts_of(table.columns).values()
     return part
 
 
 def is_nested(column: AnyColumn) -> bool:
     """Say whether a column's values are rows of a table."""
-    return type(column) is Held and type(column.source) is Nested
+    return type(column) is DeferredColumn and type(column.source) is NestedSource
 
 
 def with_nulls(column: AnyColumn) -> tuple[AnyColumn, Rows] | None:
@@ -75,7 +75,7 @@ def with_nulls(column: AnyColumn) -> tuple[AnyColumn, Rows] | None:
 
     Return None of a column that is not nested, or holds no None.
     """
-    if type(column) is not Held or type(column.source) is not Nullable:
+    if type(column) is not DeferredColumn or type(column.source) is not NullableSource:
         return None
     places = column.source.places[column.rows]
     are_there = places >= 0
@@ -102,8 +102,8 @@ def schema_of(column: AnyColumn) -> Schema:
 
 def _table_of(column: AnyColumn) -> tuple[Table, Rows | slice]:
     """Return the table of a nested column, and which of its rows the values are."""
-    assert isinstance(column, Held), "it is nested"
-    assert isinstance(column.source, Nested), "it is nested"
+    assert isinstance(column, DeferredColumn), "it is nested"
+    assert isinstance(column.source, NestedSource), "it is nested"
     return column.source.table, column.rows
 
 
@@ -120,7 +120,7 @@ def concat_nullable(columns: Sequence[AnyColumn]) -> AnyColumn | None:
     places: list[Rows] = []
     size = 0
     for column in columns:
-        known, at = with_nulls(column) or _read(column)
+        known, at = with_nulls(column) or _split_nulls(column)
         if len(known):
             payloads.append(known)
         places.append(np.where(at >= 0, at + size, -1))
@@ -131,11 +131,11 @@ def concat_nullable(columns: Sequence[AnyColumn]) -> AnyColumn | None:
     if not is_nested(found):
         return None
     at = np.concatenate(places)
-    return Held(Nullable(found, at)) if size < len(at) else found
+    return DeferredColumn(NullableSource(found, at)) if size < len(at) else found
 
 
-def _read(column: AnyColumn) -> tuple[AnyColumn, Rows]:
-    """Return what `with_nulls` does, of Python's objects: nested payloads if all are of one type and have the same fields."""
+def _split_nulls(column: AnyColumn) -> tuple[AnyColumn, Rows]:
+    """Return what `with_nulls` does, for a column of objects; payloads of one type with equal fields become nested ones."""
     from streamdsl.expr.table import payload_table
 
     if is_nested(column) or column.dtype != object:

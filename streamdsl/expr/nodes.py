@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from streamdsl.expr.immutable import IMMUTABLE
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.vocabulary import IMMUTABLE
-from streamdsl.expr.words import WORDS, Word
 from streamdsl.temporal.names import exact
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
@@ -20,7 +20,7 @@ UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
 _LOGICAL: Final = ("&", "|", "^")
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 class Expr:
     """The base of all expressions."""
 
-    written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    written: Location | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the lambda that it was traced from."""
 
     def children(self) -> Iterator[Expr]:
@@ -165,7 +165,7 @@ class Attribute(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expr):
-    """`operand.name(*arguments)`, for the methods that `words.METHODS` lists."""
+    """`operand.name(*arguments)`, for the methods that `scalar_functions.METHODS` lists."""
 
     operand: Expr
     name: str
@@ -174,7 +174,7 @@ class Method(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Function(Expr):
-    """A function of the table of words (`words.py`), of its arguments, all of which are evaluated."""
+    """A scalar function (`scalar_functions.py`) of its arguments, all of which are evaluated."""
 
     name: str
     arguments: tuple[Expr, ...]
@@ -234,20 +234,20 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     def visit(part: Expr) -> Expr:
         if id(part) not in done:
             new = change(part)
-            done[id(part)] = _over(part, visit) if new is None else new
+            done[id(part)] = _with_children(part, visit) if new is None else new
         return done[id(part)]
 
     return visit(expr)
 
 
-def _over(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    return replace(expr, **{f.name: _changed(getattr(expr, f.name), change) for f in fields(expr)})
+def _with_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    return replace(expr, **{f.name: _map_expressions(getattr(expr, f.name), change) for f in fields(expr)})
 
 
-def _changed(value: Any, change: Callable[[Expr], Expr]) -> Any:
+def _map_expressions(value: Any, change: Callable[[Expr], Expr]) -> Any:
     if isinstance(value, Expr):
         return change(value)
-    return tuple(_changed(item, change) for item in value) if type(value) is tuple else value
+    return tuple(_map_expressions(item, change) for item in value) if type(value) is tuple else value
 
 
 def depth(expr: Expr) -> int:
@@ -313,8 +313,8 @@ def is_boolean(expr: Expr) -> bool:
     return applied is not None and applied[0].gives == "bool"
 
 
-def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
-    """Return the word of the table that an expression is, and what it is of; None for what is no word.
+def application(expr: Expr) -> tuple[ScalarFunction, tuple[Expr, ...]] | None:
+    """Return the scalar function that an expression applies, and its arguments; None for any other expression.
 
     >>> word, parts = application(Unary("-", Field("x")))
     >>> word.name, parts
@@ -325,11 +325,11 @@ def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
 
 
 _SIGNS: Final = {"-": "-x", "+": "+x"}
-_APPLICATIONS: Final[Mapping[type[Expr], Callable[[Any], tuple[Word, tuple[Expr, ...]]]]] = {
-    Binary: lambda expr: (WORDS[expr.op], (expr.left, expr.right)),
-    Unary: lambda expr: (WORDS[_SIGNS.get(expr.op, expr.op)], (expr.operand,)),
-    Method: lambda expr: (WORDS[f".{expr.name}"], (expr.operand, *expr.arguments)),
-    Function: lambda expr: (WORDS[expr.name], expr.arguments),
+_APPLICATIONS: Final[Mapping[type[Expr], Callable[[Any], tuple[ScalarFunction, tuple[Expr, ...]]]]] = {
+    Binary: lambda expr: (SCALAR_FUNCTIONS[expr.op], (expr.left, expr.right)),
+    Unary: lambda expr: (SCALAR_FUNCTIONS[_SIGNS.get(expr.op, expr.op)], (expr.operand,)),
+    Method: lambda expr: (SCALAR_FUNCTIONS[f".{expr.name}"], (expr.operand, *expr.arguments)),
+    Function: lambda expr: (SCALAR_FUNCTIONS[expr.name], expr.arguments),
 }
 
 

@@ -8,10 +8,10 @@ from types import CellType, FunctionType
 from typing import Any
 
 from streamdsl.expr.bytecode import global_names, tree
+from streamdsl.expr.closures import with_environment
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.nodes import Constant, Expr, Opaque, Parameter, rebuilt
-from streamdsl.expr.rows import evaluate_row
-from streamdsl.expr.snapshot import with_environment
+from streamdsl.expr.row_evaluator import evaluate_row
 
 
 def parameters_of(expr: Expr) -> Iterator[Parameter]:

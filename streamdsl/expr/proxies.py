@@ -1,4 +1,4 @@
-"""What a lambda is called with while it is traced: rows and a lifetime whose fields are expressions."""
+"""Proxies that a lambda is called with while it is traced: rows and a lifetime whose fields are expressions."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import sys
 from typing import Any, NoReturn
 
 from streamdsl.errors import FieldNotFound
+from streamdsl.expr.annotations import declared_type
 from streamdsl.expr.bytecode import is_private
-from streamdsl.expr.called import warn_of_value
-from streamdsl.expr.declared import declared
 from streamdsl.expr.facade import E, holds_values, node_of, operand
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Whole
+from streamdsl.expr.recording import SymbolicValue, WriterError, discard_mistake, record_mistake, refuse
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.tracing import Refusing, WriterError, mistaken, not_mistaken, refuse
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.user_calls import warn_value_attribute
 from streamdsl.temporal.payload import Record
 
 
-class RowProxy(Refusing):
+class RowProxy(SymbolicValue):
     """A row whose fields are attributes and items: `e.x`, `e["x"]`, and `e[0]` of a tuple.
 
     >>> RowProxy(Schema.record(["x", "y"])).x + 1
@@ -59,10 +59,10 @@ class RowProxy(Refusing):
         return self._field(names[name])
 
     def _field(self, name: str) -> E:
-        return E(Field(name, self._side), declared(self._schema.cls, name) if self._schema is not None else None)
+        return E(Field(name, self._side), declared_type(self._schema.cls, name) if self._schema is not None else None)
 
 
-class MethodProxy(Refusing):
+class MethodProxy(SymbolicValue):
     """A method of records, which a trace does not show; to take it for a field is a mistake."""
 
     __slots__ = ("_name",)
@@ -70,10 +70,10 @@ class MethodProxy(Refusing):
     def __init__(self, name: str, is_record: bool) -> None:
         self._name = name
         if is_record:
-            mistaken(self, WriterError(f"{name} is a method of records", hint=f"write e[{name!r}] for the field"))
+            record_mistake(self, WriterError(f"{name} is a method of records", hint=f"write e[{name!r}] for the field"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        not_mistaken(self)
+        discard_mistake(self)
         refuse(f"{self._name!r} is a method of records")
 
 
@@ -123,7 +123,7 @@ class BareE(E):
 
     def __getattr__(self, name: str) -> Any:
         if name == "value" and self._kind is not None:
-            warn_of_value(sys._getframe(1))
+            warn_value_attribute(sys._getframe(1))
             return E(self._node, self._hint)
         if self._kind is not None and not hasattr(self._kind, name) and not is_private(name):
             raise FieldNotFound(name, (), bare=self._kind)
@@ -131,7 +131,7 @@ class BareE(E):
 
     def __getitem__(self, item: Any) -> Any:
         if item == "value" and self._kind is not None:
-            warn_of_value(sys._getframe(1))
+            warn_value_attribute(sys._getframe(1))
             return E(self._node, self._hint)
         return super().__getitem__(item)
 
@@ -145,7 +145,7 @@ def row_proxy(schema: Schema | None, side: int) -> Any:
     return BareE(side, schema.kind if schema.kind in IMMUTABLE else None)
 
 
-class LifeProxy(Refusing):
+class LifeProxy(SymbolicValue):
     """The lifetime of the row, in ticks."""
 
     __slots__ = ()
@@ -164,8 +164,8 @@ class LifeProxy(Refusing):
         refuse(f"a traced lifetime has le and re, not {name!r}")
 
 
-class Made(Refusing):
-    """A payload that a lambda builds; `is_value` says whether a function would be given the same by the lambda itself."""
+class BuiltPayload(SymbolicValue):
+    """A payload that a lambda builds; `is_value` says whether a function in the lambda would get the same payload."""
 
     __slots__ = ("_is_value", "_node")
 
@@ -175,12 +175,12 @@ class Made(Refusing):
 
 
 def is_value(part: object) -> bool:
-    """Say whether a value holds no row and no dict, which turn into payloads only where they are results."""
+    """Say whether a value contains no row and no dict, which become payloads only as results of a lambda."""
     if type(part) is tuple:
         return all(map(is_value, part))
     if isinstance(part, E):
         return holds_values(part)
-    return part._is_value if isinstance(part, Made) else not isinstance(part, (RowProxy, dict))
+    return part._is_value if isinstance(part, BuiltPayload) else not isinstance(part, (RowProxy, dict))
 
 
 def _is_tuple(schema: Schema) -> bool:
@@ -198,30 +198,30 @@ def _refuse_unless_missing(schema: Schema, name: str) -> NoReturn:
     raise FieldNotFound(name, schema.names)
 
 
-def argument(value: object) -> Expr:
-    """Return the node of what may be a whole payload too: a row, a payload that is built or chosen, a tuple of them."""
+def argument_node(value: object) -> Expr:
+    """Return the node of an argument that may be a whole payload: a row, a payload that is built or chosen, a tuple of them."""
     if isinstance(value, E):
         return node_of(value)
     if isinstance(value, RowProxy):
         return Whole(value._side)
-    if isinstance(value, Made):
+    if isinstance(value, BuiltPayload):
         return value._node
     if type(value) is tuple:
-        return Make(Schema.tuple(len(value)), tuple(map(argument, value)))
+        return Make(Schema.tuple(len(value)), tuple(map(argument_node, value)))
     return operand(value)
 
 
-def passed(value: object) -> Expr:
-    """Return the node of what a registered function is called with: a row itself, or what holds none."""
+def call_argument_node(value: object) -> Expr:
+    """Return the node of an argument of a registered function: a row, or a value that contains none."""
     if not isinstance(value, (RowProxy, RowE)) and not is_value(value):
         refuse("a row or a record inside a value is not yet what a function is called with")
-    return argument(value)
+    return argument_node(value)
 
 
-def result(value: object) -> Expr:
-    """Return the node of what a lambda returns: an argument, or a dict of them, which is a record."""
+def result_node(value: object) -> Expr:
+    """Return the node of a lambda's result: an argument, or a dict of arguments, which becomes a record."""
     if type(value) is dict:
         if not all(type(name) is str for name in value):
             refuse("a record has str keys")
-        return Make(Schema.record(tuple(value)), tuple(map(argument, value.values())))
-    return argument(value)
+        return Make(Schema.record(tuple(value)), tuple(map(argument_node, value.values())))
+    return argument_node(value)

@@ -10,7 +10,7 @@ from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Life,
 
 
 def without_row(expr: Expr, side: int) -> Expr:
-    """Return the expression over the other row alone, with None for the row of this side; what asks for that row is decided.
+    """Return the expression over the other row alone, with None for this side's row; conditions `is_none(row)` are resolved.
 
     >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
     (Field(name='x', side=0), Constant(value=None))
@@ -21,7 +21,7 @@ def without_row(expr: Expr, side: int) -> Expr:
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Choose) and any(condition == missing for condition, _ in part.branches):
-            return rebuilt(_decided(part, missing), change)
+            return rebuilt(_assume(part, missing), change)
         if isinstance(part, Field):
             return Attribute(Constant(None), part.name) if part.side == side else Field(part.name)
         if isinstance(part, Whole):
@@ -48,8 +48,8 @@ def swapped(expr: Expr) -> Expr:
     return rebuilt(expr, change)
 
 
-def _decided(choice: Choose, condition: Expr) -> Expr:
-    """Return a choice in which one of the conditions holds."""
+def _assume(choice: Choose, condition: Expr) -> Expr:
+    """Return a choice simplified under the assumption that one of its conditions holds."""
     position = next(i for i, (asked, _) in enumerate(choice.branches) if asked == condition)
     chosen = choice.branches[position][1]
     return Choose(choice.branches[:position], chosen) if position else chosen

@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
-from streamdsl.expr.held import Column as Column
-from streamdsl.expr.held import Rows as Rows
-from streamdsl.expr.held import column_of as column_of
-from streamdsl.expr.held import object_column as object_column
-from streamdsl.expr.lists import concat_lists, lists_of
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, DeferredColumns, EncodedSource, parts_of, with_parts
+from streamdsl.expr.deferred import Column as Column
+from streamdsl.expr.deferred import Rows as Rows
+from streamdsl.expr.deferred import column_of as column_of
+from streamdsl.expr.deferred import object_column as object_column
+from streamdsl.expr.lists import concat_lists, list_source
 from streamdsl.expr.nested import concat_nested, concat_nullable, is_nested, with_nulls
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
 
-_FEW: Final = 16
-"""So many values are looked at in columns; fewer one by one."""
+_SMALL: Final = 16
+"""Columns with fewer values are processed in Python, which costs less than calling numpy."""
 
 
-_NAMED: Final = frozenset({dict, Record})
+_MAPPINGS: Final = frozenset({dict, Record})
 
 
 def plain_column_of(values: Sequence[Any]) -> Column:
@@ -37,11 +37,11 @@ def plain_column_of(values: Sequence[Any]) -> Column:
 
 
 def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[str, Callable[[Any], Any]] | None:
-    """Return how each field is got where all payloads are of the schema's own type, and have its fields, else None."""
+    """Return a getter for each field if all payloads are of the schema's type and have exactly its fields, else None."""
     if schema.shape is Shape.RECORD:
         names = dict.fromkeys(schema.names).keys()
-        items = [payload.__items__ if type(payload) is Record else payload for payload in payloads] if kinds <= _NAMED else []
-        is_alike = kinds <= _NAMED and all(names == each.keys() for each in items)
+        items = [payload.__items__ if type(payload) is Record else payload for payload in payloads] if kinds <= _MAPPINGS else []
+        is_alike = kinds <= _MAPPINGS and all(names == each.keys() for each in items)
         return {name: itemgetter(name) for name in schema.names} if is_alike else None
     if schema.shape is Shape.TUPLE:
         is_alike = kinds == {tuple} and unique(map(len, payloads)) == {len(schema.names)}
@@ -53,7 +53,7 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
 
 
 def flatnonzero(holds: NDArray[Any]) -> Rows:
-    """Return the rows where a column is true, as `np.flatnonzero` does, without its wrappers: few rows should cost little.
+    """Return the rows where a column is true, as `np.flatnonzero` does, without its overhead, which counts for few rows.
 
     >>> flatnonzero(np.array([False, True])).tolist()
     [1]
@@ -63,17 +63,17 @@ def flatnonzero(holds: NDArray[Any]) -> Rows:
 
 def every(holds: NDArray[Any]) -> bool:
     """Return whether a column is true in every row."""
-    return all(holds.tolist()) if len(holds) < _FEW else bool(holds.all())
+    return all(holds.tolist()) if len(holds) < _SMALL else bool(holds.all())
 
 
 def least(column: Ticks) -> int:
     """Return the smallest of some integers, of which there is one at least."""
-    return min(column.tolist()) if len(column) < _FEW else int(column.min())
+    return min(column.tolist()) if len(column) < _SMALL else int(column.min())
 
 
 def largest(column: Ticks) -> int:
     """Return the largest of some integers, of which there is one at least."""
-    return max(column.tolist()) if len(column) < _FEW else int(column.max())
+    return max(column.tolist()) if len(column) < _SMALL else int(column.max())
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:
@@ -88,32 +88,32 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; where all are held as codes, as lists or as rows of tables (or None), they stay so."""
+    """Return columns one after the other; they stay deferred if all are encoded, all lists, or all nested payloads (or None)."""
     if len(parts) and all(map(is_nested, parts)):
         return concat_nested(parts)
     if any(is_nested(part) or with_nulls(part) for part in parts) and (joined := concat_nullable(parts)) is not None:
         return joined
-    sources = [part.source for part in parts if isinstance(part, Held) and isinstance(part.source, Coded)]
+    sources = [part.source for part in parts if isinstance(part, DeferredColumn) and isinstance(part.source, EncodedSource)]
     if len(sources) == len(parts):
-        held = [part for part in parts if isinstance(part, Held)]
+        held = [part for part in parts if isinstance(part, DeferredColumn)]
         if len({id(source.dictionary) for source in sources}) == 1:
-            return Held(Coded(np.concatenate([part.codes for part in held]), sources[0].dictionary))
-        return _concat_coded([part.known() for part in held])
-    lists = [part for part in parts if isinstance(part, Held) and lists_of(part) is not None]
+            return DeferredColumn(EncodedSource(np.concatenate([part.codes for part in held]), sources[0].dictionary))
+        return _concat_coded([part.encoded() for part in held])
+    lists = [part for part in parts if isinstance(part, DeferredColumn) and list_source(part) is not None]
     if len(lists) == len(parts) > 0 and (found := concat_lists(lists)) is not None:
         return found
-    return concat_columns([part.column if isinstance(part, Held) else part for part in parts])
+    return concat_columns([part.column if isinstance(part, DeferredColumn) else part for part in parts])
 
 
-def _concat_coded(parts: Sequence[tuple[Rows, Column]]) -> Held:
+def _concat_coded(parts: Sequence[tuple[Rows, Column]]) -> DeferredColumn:
     firsts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
     codes = np.concatenate([codes + first for (codes, _), first in zip(parts, firsts, strict=False)])
-    return Held(Coded(codes, concat_columns([values for _, values in parts])))
+    return DeferredColumn(EncodedSource(codes, concat_columns([values for _, values in parts])))
 
 
 @dataclass(slots=True)
 class Table:
-    """The payloads of a batch: a schema and its columns, all of length `size`; some may be held, and are made when they are read.
+    """The payloads of a batch: a schema and its columns, all of length `size`; some may be deferred, and are made when read.
 
     >>> table = Table.from_payloads([{"k": "a", "v": 1}, {"k": "b", "v": 2}])
     >>> table.columns["v"].tolist(), table.payloads()[1]
@@ -176,8 +176,8 @@ class Table:
         """Return these rows, in this order; those of a slice are not copied."""
         size = len(range(self.size)[rows]) if isinstance(rows, slice) else len(rows)
         columns = self.columns
-        if type(columns) is HeldColumns:
-            return Table(self.schema, HeldColumns({name: part[rows] for name, part in columns.parts.items()}), size)
+        if type(columns) is DeferredColumns:
+            return Table(self.schema, DeferredColumns({name: part[rows] for name, part in columns.parts.items()}), size)
         return Table(self.schema, {name: column[rows] for name, column in columns.items()}, size)
 
     @staticmethod

@@ -1,10 +1,10 @@
 """Lambdas into expressions: LINQ's expression trees, by calling a lambda once on a row that records what is done to it.
 
 A trace never means something else than the lambda called on a row. So a lambda is traced only if its bytecode holds nothing that
-could hide from the row (`bytecode.py`), it is called with stand-ins for all its free names (`standins.py`), no row or expression
-in it was asked what only a value can answer (`tracing.py`), every node that was built is part of the result, in its order, and
+could hide from the row (`bytecode.py`), it is called with stand-ins for all its free names (`stand_ins.py`), no row or expression
+in it was asked what only a value can answer (`recording.py`), every node that was built is part of the result, in its order, and
 the rows are nothing but their fields. Otherwise it is opaque: a Python function called row by row, with its free names read now
-(`snapshot.py`).
+(`closures.py`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from types import FunctionType
 from typing import Any, Final
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.bytecode import attribute_names, is_traceable, remainders
+from streamdsl.expr.closures import freeze_variables
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, call
-from streamdsl.expr.nodes import Expr, Field, Opaque, Place, Whole, depth
-from streamdsl.expr.proxies import LifeProxy, argument, result, row_proxy
-from streamdsl.expr.room import make_room
+from streamdsl.expr.nodes import Expr, Field, Location, Opaque, Whole, depth
+from streamdsl.expr.predicates import check_function
+from streamdsl.expr.proxies import LifeProxy, argument_node, result_node, row_proxy
+from streamdsl.expr.recording import TraceRecorder, WriterError, recording
+from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.snapshot import snapshot
-from streamdsl.expr.standins import with_stand_ins
-from streamdsl.expr.tracing import Tracing, WriterError, tracing
+from streamdsl.expr.stand_ins import with_stand_ins
 
 Schemas = tuple[Schema | None, ...]
-_DEEPEST: Final = 100
-"""Nodes inside nodes: Python evaluates a lambda of a thousand terms without a stack, and a tree of them only with one."""
+_MAX_DEPTH: Final = 100
+"""The deepest trace: evaluating a tree recurses, while Python evaluates a lambda of a thousand terms without recursion."""
 
 
 def trace(function: Any, schemas: Schemas, *, life: bool = False, yields: bool = False) -> Expr:
@@ -47,19 +47,19 @@ def trace(function: Any, schemas: Schemas, *, life: bool = False, yields: bool =
     '<lambda>'
     """
     if isinstance(function, E):
-        return _checked(argument(function), schemas)
+        return _check_fields(argument_node(function), schemas)
     if isinstance(function, Udf):
         return call(function, tuple(map(Whole, range(len(schemas)))))
     if not callable(function):
-        return argument(function)
+        return argument_node(function)
     check_function(function, "a row", yields)
     takes_life = check_parameters(function, len(schemas), life)
     if type(function) is FunctionType:
         _check_names(function, schemas)
     recorded = _recorded(function, schemas, takes_life) if type(function) is FunctionType else None
     if recorded is not None and not any(map(_runs_code, schemas)):
-        return _checked(recorded, schemas)
-    return Opaque(snapshot(function), len(schemas), takes_life, name_of(function), recorded, written=_place(function))
+        return _check_fields(recorded, schemas)
+    return Opaque(freeze_variables(function), len(schemas), takes_life, name_of(function), recorded, written=_location(function))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -71,11 +71,11 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
     """Return the expression that a lambda builds when it is called on rows that record; None if that is not all that it does."""
     if not is_traceable(function.__code__):
         return None
-    with tracing() as attempt:
+    with recording() as attempt:
         try:
             copy = with_stand_ins(function)
             rows = map(row_proxy, schemas, range(len(schemas)))
-            expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
+            expr = result_node(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
         except (FieldNotFound, WriterError):
             raise
         except Exception:
@@ -84,9 +84,9 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
         raise mistake
     if expr is None:
         return None
-    say_where(attempt, function)
+    set_location(attempt, function)
     if expr.written is None:  # it reads no row
-        object.__setattr__(expr, "written", _place(function))
+        object.__setattr__(expr, "written", _location(function))
     return expr if _is_faithful(attempt, function, expr) else None
 
 
@@ -97,27 +97,27 @@ def _check_names(function: FunctionType, schemas: Schemas) -> None:
         raise WriterError(f"{name} is an attribute that Python has for itself", hint=f"write e[{name!r}] for the field")
 
 
-def say_where(attempt: Tracing, function: Callable[..., Any]) -> None:
+def set_location(attempt: TraceRecorder, function: Callable[..., Any]) -> None:
     """Write the line of a function into the expressions that a call of it has built."""
-    place = _place(function)
+    place = _location(function)
     for node in attempt.nodes:
         object.__setattr__(node, "written", place)
 
 
-def _place(function: Callable[..., Any]) -> Place | None:
+def _location(function: Callable[..., Any]) -> Location | None:
     """Return where a function is written."""
     code = getattr(inspect.unwrap(function) if not isinstance(function, partial) else function.func, "__code__", None)
-    return None if code is None else Place(code.co_filename, code.co_firstlineno)
+    return None if code is None else Location(code.co_filename, code.co_firstlineno)
 
 
-def _is_faithful(attempt: Tracing, function: FunctionType, expr: Expr) -> bool:
-    """Say whether an expression is all that a function does. A `%` that made no node was text that has read a row unseen."""
+def _is_faithful(attempt: TraceRecorder, function: FunctionType, expr: Expr) -> bool:
+    """Say whether an expression is all that a function does. A `%` without a node has formatted a text, which no trace shows."""
     seen = attempt.covers(expr) and attempt.remainders() == remainders(function.__code__)
-    return seen and attempt.is_in_order(expr) and depth(expr) <= _DEEPEST
+    return seen and attempt.is_in_order(expr) and depth(expr) <= _MAX_DEPTH
 
 
 def _runs_code(schema: Schema | None) -> bool:
-    """Say whether payloads are of a class whose construction runs code of its own, so that nothing but a call is sure to fit."""
+    """Say whether making a payload runs code of its class, which a trace cannot see, so that the lambda must be called."""
     return schema is not None and schema.shape is Shape.OBJECT
 
 
@@ -139,8 +139,8 @@ def check_parameters(function: Callable[..., Any], rows: int, life: bool = False
     return takes_life
 
 
-def _checked(expr: Expr, schemas: Schemas) -> Expr:
-    make_room(depth(expr), "this expression")
+def _check_fields(expr: Expr, schemas: Schemas) -> Expr:
+    ensure_recursion_limit(depth(expr), "this expression")
     for part in expr.walk():
         if isinstance(part, (Field, Whole)) and part.side >= len(schemas):
             raise QueryError(f"the expression reads row {part.side + 1} of {len(schemas)}")

@@ -1,7 +1,7 @@
-"""Operators over typed columns, where numpy's meaning is certainly Python's; None where it is not, and Python must do it.
+"""Scalar functions over typed columns, where numpy certainly computes what Python does; else they give None, and Python computes.
 
-Certain means: no int64 overflow, no division by zero, integers that floats hold exactly where the two meet. Float `**` is left to
-Python, whose rounding numpy does not promise.
+Certain means: no int64 overflow, no division by zero, and where integers meet floats, only integers that floats represent
+exactly. Float `**` is left to Python, because numpy does not guarantee the same rounding.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _BITS: Final[Mapping[str, Callable[..., Any]]] = {"&": np.bitwise_and, "|": np.b
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
-    """A column that holds one value in every row."""
+class Scalar:
+    """A column with the same value in every row. [DuckDB: constant vector]"""
 
     value: Any
 
 
-Operand: TypeAlias = Column | Same
+Operand: TypeAlias = Column | Scalar
 
 
 def binary(op: str, left: Operand, right: Operand) -> Column | None:
     """Return `left op right` for typed columns (at least one of the two), or None.
 
-    >>> binary("+", np.array([1, 2]), Same(0.5)).tolist(), binary("+", np.array([2**62]), Same(2**62)) is None
+    >>> binary("+", np.array([1, 2]), Scalar(0.5)).tolist(), binary("+", np.array([2**62]), Scalar(2**62)) is None
     ([1.5, 2.5], True)
     """
     with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def unary(op: str, column: Operand) -> Column | None:
     >>> unary("int", np.array([2.9, -2.9])).tolist(), unary("int", np.array([np.inf])) is None
     ([2, -2], True)
     """
-    if isinstance(column, Same) or column.dtype == object or not column.size:
+    if isinstance(column, Scalar) or column.dtype == object or not column.size:
         return None
     if op in ("not", "bool"):
         truth = column.astype(np.bool_)
@@ -103,35 +103,59 @@ def unary(op: str, column: Operand) -> Column | None:
     return _array(np.negative(number) if op == "-" else np.abs(number))
 
 
-def first_there(first: Operand, second: Operand) -> Column | None:
-    """Return the first of two columns where none of its values can be None, or None.
+def coalesce(first: Operand, second: Operand) -> Column | None:
+    """Return the first of two columns if its type has no None, else None.
 
-    >>> first_there(np.array([1, 2]), Same(0)).tolist()
+    >>> coalesce(np.array([1, 2]), Scalar(0)).tolist()
     [1, 2]
     """
-    return None if isinstance(first, Same) or first.dtype == object else first
+    return None if isinstance(first, Scalar) or first.dtype == object else first
 
 
-def truncated(time: Operand, period: Operand, offset: Operand = Same(0)) -> Column | None:
+def truncate(time: Operand, period: Operand, offset: Operand = Scalar(0)) -> Column | None:
     """Return each time rounded down to the grid offset + k * period, or None.
 
-    >>> truncated(np.array([7, -7]), Same(5)).tolist()
+    >>> truncate(np.array([7, -7]), Scalar(5)).tolist()
     [5, -10]
     """
-    moved = None if isinstance(time, Same) else binary("-", time, offset)
+    moved = None if isinstance(time, Scalar) else binary("-", time, offset)
     rest = None if moved is None else binary("%", moved, period)
     return None if rest is None else binary("-", time, rest)
 
 
-def contained(whole: Operand, part: Operand) -> Column | None:
+def of_times(function: Callable[..., Column], first: Operand, second: Operand) -> Column | None:
+    """Return a function of two columns of ticks, or None.
+
+    >>> of_times(np.minimum, np.array([1, 9]), Scalar(5)).tolist()
+    [1, 5]
+    """
+    if _kind(first) + _kind(second) != "ii":
+        return None
+    return function(*np.broadcast_arrays(*(np.asarray(_raw(each), dtype=np.int64) for each in (first, second))))
+
+
+def on_grid(function: Callable[..., Column], time: Operand, period: Operand, phase: Operand) -> Column | None:
+    """Return a function of a column of ticks and a constant grid, or None."""
+    grid = [each.value for each in (period, phase) if isinstance(each, Scalar) and _kind(each) == "i"]
+    if isinstance(time, Scalar) or _kind(time) != "i" or len(grid) < 2 or not 0 <= grid[1] < grid[0]:
+        return None
+    return function(time, *grid)
+
+
+def ticks(time: Operand, unit: Operand = Scalar(None)) -> Column | None:
+    """Return a column of integers, which are ticks whatever the unit is, or None."""
+    return time if not isinstance(time, Scalar) and time.dtype == np.int64 else None
+
+
+def contains(whole: Operand, part: Operand) -> Column | None:
     """Return whether some item of a constant tuple equals each value of a typed column, or None.
 
-    >>> contained(Same((1, 3)), np.array([1, 2])).tolist(), contained(Same(("a", None)), np.array([1, 2])) is None
+    >>> contains(Scalar((1, 3)), np.array([1, 2])).tolist(), contains(Scalar(("a", None)), np.array([1, 2])) is None
     ([True, False], True)
     """
-    if not isinstance(whole, Same) or type(whole.value) is not tuple or isinstance(part, Same):
+    if not isinstance(whole, Scalar) or type(whole.value) is not tuple or isinstance(part, Scalar):
         return None
-    found = [binary("==", part, Same(item)) for item in whole.value]
+    found = [binary("==", part, Scalar(item)) for item in whole.value]
     tests = [test for test in found if test is not None]
     return _array(np.logical_or.reduce(tests)) if tests and len(tests) == len(found) else None
 
@@ -147,7 +171,7 @@ def _array(column: Any) -> Column:
 
 
 def _kind(value: Operand) -> str:
-    if isinstance(value, Same):
+    if isinstance(value, Scalar):
         kind = type(value.value)
         if kind is int:
             return "i" if _INT64[0] <= value.value <= _INT64[1] else "?"
@@ -156,23 +180,23 @@ def _kind(value: Operand) -> str:
 
 
 def _is_text(value: Operand) -> bool:
-    if isinstance(value, Same):
+    if isinstance(value, Scalar):
         return type(value.value) is str
     return value.dtype == object and unique(map(type, value.tolist())) == {str}
 
 
 def _raw(value: Operand) -> Any:
-    return value.value if isinstance(value, Same) else value
+    return value.value if isinstance(value, Scalar) else value
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, Same):
-        return Same(int(value.value)) if type(value.value) is bool else value
+    if isinstance(value, Scalar):
+        return Scalar(int(value.value)) if type(value.value) is bool else value
     return value.astype(np.int64) if value.dtype.kind == "b" else value
 
 
 def _bounds(value: Any) -> tuple[int, int]:
-    return (value.value, value.value) if isinstance(value, Same) else (int(value.min()), int(value.max()))
+    return (value.value, value.value) if isinstance(value, Scalar) else (int(value.min()), int(value.max()))
 
 
 def _floats_hold(*values: Operand) -> bool:
@@ -181,7 +205,7 @@ def _floats_hold(*values: Operand) -> bool:
 
 
 def _has_zero(value: Any) -> bool:
-    return value.value == 0 if isinstance(value, Same) else not value.all()
+    return value.value == 0 if isinstance(value, Scalar) else not value.all()
 
 
 def _stays_exact(op: str, left: Any, right: Any) -> bool:
@@ -195,7 +219,7 @@ def _stays_exact(op: str, left: Any, right: Any) -> bool:
 
 
 def _power(base: Any, exponent: Any) -> Column | None:
-    if not isinstance(exponent, Same) or not isinstance(base, np.ndarray) or type(exponent.value) is not int:
+    if not isinstance(exponent, Scalar) or not isinstance(base, np.ndarray) or type(exponent.value) is not int:
         return None
     if not 0 <= exponent.value < 64 or max(map(abs, _bounds(base))) ** exponent.value > _INT64[1]:
         return None

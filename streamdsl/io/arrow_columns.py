@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.table import Column
 from streamdsl.io.columns import check_names
 from streamdsl.io.from_arrow import arrow_times, arrow_values

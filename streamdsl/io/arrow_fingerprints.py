@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
-from streamdsl.expr.coding import KEPT, TEXT_HASHER, TEXT_MATCHER
-from streamdsl.expr.held import Column, Fingerprints
+from streamdsl.expr.deferred import Column, Fingerprints
+from streamdsl.expr.encoding import BYTE_MASKS, TEXT_HASHER, TEXT_MATCHER
 from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -137,7 +137,7 @@ class Texts(NamedTuple):
 
     def words(self, at: Ticks, left: Ticks) -> Column:
         """Return the next eight bytes of some texts, of which so many are left, and zeros behind these."""
-        found: Column = self.following[at] & KEPT[np.minimum(left, _WORD)]
+        found: Column = self.following[at] & BYTE_MASKS[np.minimum(left, _WORD)]
         return found.view(np.uint64)
 
 
@@ -149,7 +149,7 @@ def _hashes(array: Any) -> Column | None:
         return None
     if (hasher := TEXT_HASHER.over(len(left))) is not None:
         found = np.empty(len(left), dtype=np.int64)
-        hasher(texts.stops, texts.following, KEPT, found)
+        hasher(texts.stops, texts.following, BYTE_MASKS, found)
         return found
     hashed = left.astype(np.uint64)
     rows: Any = slice(None)
@@ -186,7 +186,7 @@ class KnownTexts:
             return as_numpy(same).view(np.bool_) | are_null(same)
         found = np.empty(len(places), dtype=np.bool_)
         (stops, _, words), (known_stops, _, known) = Texts.of(texts), self._texts
-        matcher(stops, words, known_stops, known, places, KEPT, found)
+        matcher(stops, words, known_stops, known, places, BYTE_MASKS, found)
         return found | are_null(texts) if texts.null_count else found
 
 

@@ -10,9 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr import kernel
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, between
-from streamdsl.expr.coding import Typed, integer_codes, text_codes
-from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, surround
+from streamdsl.expr.deferred import (
+    MATERIALIZE_BELOW,
+    AnyColumn,
+    Codebook,
+    Column,
+    ColumnSource,
+    DeferredColumn,
+    Fingerprints,
+    Rows,
+)
+from streamdsl.expr.encoding import NumericSource, integer_codes, text_codes
 from streamdsl.expr.table import every
 from streamdsl.io.arrow_fingerprints import bits, bytes_of, content_of, fingerprints, is_text, of_bits
 from streamdsl.io.arrow_ranks import ranks
@@ -31,11 +40,11 @@ _FIRST, _LAST, _QUOTE, _BACKSLASH = b" ~'\\"
 _RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration, pa.types.is_decimal)
 
 
-class ArrowSource(Source):
+class ArrowSource(ColumnSource):
     """A chunked array.
 
-    >>> held = Held(ArrowSource(pa.chunked_array([["a", None, "a"]])))
-    >>> held.codes.tolist(), held[1:].tolist(), held.known()[1].tolist()
+    >>> held = DeferredColumn(ArrowSource(pa.chunked_array([["a", None, "a"]])))
+    >>> held.codes.tolist(), held[1:].tolist(), held.encoded()[1].tolist()
     ([0, 1, 0], [None, 'a'], ['a', None])
     """
 
@@ -59,7 +68,7 @@ class ArrowSource(Source):
     def n_codes(self) -> int:
         return len(self._encoded[1])
 
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         return arrow_values(pa.chunked_array([self._taken(codes)]))
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
@@ -80,7 +89,7 @@ class ArrowSource(Source):
     def only(self, rows: Rows | slice) -> ArrowSource:
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))
 
-    def waiting(self, codes: Rows) -> ArrowSource | None:
+    def deferred_values(self, codes: Rows) -> ArrowSource | None:
         is_coded = pa.types.is_dictionary(self.array.type)  # whose values may be there twice
         array = None if is_coded else _as_python_has_it(self._taken(codes))
         return None if array is None else ArrowSource(pa.chunked_array([array]))
@@ -89,7 +98,7 @@ class ArrowSource(Source):
     def may_wait(self) -> bool:
         return not pa.types.is_dictionary(self.array.type)  # dictionaries of several arrays are not one
 
-    def followed_by(self, other: Source) -> Source:
+    def followed_by(self, other: ColumnSource) -> ColumnSource:
         if isinstance(other, ArrowSource) and other.array.type == self.array.type:
             return ArrowSource(pa.chunked_array([*self.array.chunks, *other.array.chunks]))
         return super().followed_by(other)
@@ -99,7 +108,7 @@ class ArrowSource(Source):
 
     def quoted(self, rows: Rows | slice, before: str, behind: str) -> Any:
         array = self.array_of(rows)
-        return between(before + "'", array, "'" + behind) if _is_simple(array) else None
+        return surround(before + "'", array, "'" + behind) if _is_simple(array) else None
 
     def array_of(self, rows: Rows | slice) -> Any:
         """Return some rows as one array."""
@@ -119,7 +128,7 @@ class ArrowSource(Source):
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
-        if (integers := bits(array) if self.size >= kernel.MANY else None) is not None:
+        if (integers := bits(array) if self.size >= kernel.COMPILE_FROM else None) is not None:
             codes, known = _in_range(integers) or integer_codes(integers)
             if array.null_count:
                 codes[are_null(array)] = len(known)
@@ -162,7 +171,7 @@ def _is_simple(array: Any) -> bool:
 
 
 def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:
-    if len(array) < kernel.FEW:
+    if len(array) < kernel.CALL_FROM:
         return None
     stops, words = content_of(array)
     return text_codes(stops, words, are_null(array) if array.null_count else _NO_NULLS)
@@ -212,16 +221,16 @@ def held_values(array: Any) -> AnyColumn:
     """Return a chunked array as payload values, held if it can be and is worth it: all values are known to be Python's.
 
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
-    ('Held', 'ndarray')
+    ('DeferredColumn', 'ndarray')
     """
-    if len(array) < FEW:
+    if len(array) < MATERIALIZE_BELOW:
         return arrow_values(array)
     if pa.types.is_dictionary(array.type) and sum(len(chunk.dictionary) for chunk in array.chunks) > _MOST * len(array):
         return held_values(array.cast(array.type.value_type))  # of a large dictionary few values are there
     if _can_be_held(array):
-        return Held(ArrowSource(array))
+        return DeferredColumn(ArrowSource(array))
     values = arrow_values(array)
-    return Held(Typed(values)) if values.dtype.kind == "i" and not _are_small(values) else values
+    return DeferredColumn(NumericSource(values)) if values.dtype.kind == "i" and not _are_small(values) else values
 
 
 def _are_small(integers: Column) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
-from streamdsl.expr.held import Column, Rows
+from streamdsl.expr.deferred import Column, Rows
 from streamdsl.expr.table import flatnonzero
 from streamdsl.io.arrow_fingerprints import Texts, bits
 from streamdsl.temporal.time import Ticks

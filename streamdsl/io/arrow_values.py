@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import are_null, as_arrow, text_array
-from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows, parts_of
-from streamdsl.expr.lists import items_of, lists_of
+from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Dictionary, Rows, parts_of
+from streamdsl.expr.lists import items_of, list_source
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Table
 from streamdsl.io.arrow_fingerprints import bits
@@ -36,7 +36,7 @@ _TENS: Final = tuple(10**n for n in range(1, 19))
 _FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
 
 
-def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
+def arrow_array(name: str, values: Values | DeferredColumn, hint: Any = None) -> Any:
     """Return the values of a field as an Arrow array, of the type that is declared for them where they fit it without a loss.
 
     Nested records become structs, sets lists in order, integers beyond int64 decimals, members of an enum their names (their
@@ -45,11 +45,11 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     >>> arrow_array("v", [1, None], float).type, arrow_array("v", [None], int).type, arrow_array("v", [2.5], int).type
     (DataType(double), DataType(int64), DataType(double))
     """
-    if isinstance(values, Held):
+    if isinstance(values, DeferredColumn):
         texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
         if texts is not None and (hint is None or declared_type(hint) == texts.type):
             return texts
-        if lists_of(values) is not None:
+        if list_source(values) is not None:
             array = _array_of_lists(values)
             return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
         if is_nested(values) or with_nulls(values) is not None:
@@ -87,10 +87,10 @@ def _hinted(array: Any, hint: Any) -> Any:
     return array if hint is None else _as_declared(array, declared_type(hint))
 
 
-def _array_of_lists(lists: Held) -> Any:
+def _array_of_lists(lists: DeferredColumn) -> Any:
     """Return lists of numbers as an array, None where none of them says of what type these are."""
     items, sizes = items_of(lists)
-    if isinstance(items, Held) or not len(items) or len(items) > _MOST_ITEMS:
+    if isinstance(items, DeferredColumn) or not len(items) or len(items) > _MOST_ITEMS:
         return None
     stops = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=stops[1:])
@@ -118,7 +118,7 @@ def _array_of_structs(rows: Table) -> Any:
 
 
 def _array_of_plain(part: AnyColumn) -> Any:
-    column = part.column if isinstance(part, Held) else part
+    column = part.column if isinstance(part, DeferredColumn) else part
     if column.dtype != object:
         return as_arrow(column)
     listed = column.tolist()
@@ -144,12 +144,12 @@ def _items(values: Iterable[Any]) -> Iterator[Any]:
 
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
     """Return the values of codes as the array that these alone make; None where others of the dictionary change its type."""
-    whole = dictionary.of_all(_array_of_all, join=_joined)
+    whole = dictionary.cached(_array_of_all, join=_joined)
     found = None if whole is None else whole.take(as_arrow(codes))
     if found is None or found.null_count == len(found):
         return None
     if pa.types.is_decimal(found.type):
-        before, behind = dictionary.of_all(_digits, join=_side_by_side)[:, codes].max(axis=1).tolist()
+        before, behind = dictionary.cached(_digits, join=_side_by_side)[:, codes].max(axis=1).tolist()
         found = found.cast(pa.decimal128(max(1, before + behind), behind))
     return found
 
@@ -164,7 +164,7 @@ def _side_by_side(one: Column, other: Column) -> Column:
 
 def _array_of_all(values: AnyColumn) -> Any:
     """Return values as an Arrow array, None where some of them may be an array of another type."""
-    if isinstance(values, Held):
+    if isinstance(values, DeferredColumn):
         if isinstance(values.source, ArrowSource):
             return values.source.array_of(values.rows)
         values = values.column
@@ -182,7 +182,7 @@ def _array_of_all(values: AnyColumn) -> Any:
 def _digits(decimals: AnyColumn) -> Rows:
     """Return how many digits each decimal has before the point, and how many behind it: Arrow's type has the most of each."""
     found = np.zeros((2, len(decimals)), dtype=np.int64)
-    if isinstance(decimals, Held) and isinstance(decimals.source, ArrowSource):
+    if isinstance(decimals, DeferredColumn) and isinstance(decimals.source, ArrowSource):
         array = decimals.source.array_of(decimals.rows)
         integers, is_there = bits(array), ~are_null(array)
         assert integers is not None, "only decimals that fit wait"

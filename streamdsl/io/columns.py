@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.table import Column, column_of
 from streamdsl.io.times import TimeColumn
 

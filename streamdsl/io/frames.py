@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.arrow import as_arrow, text_array
-from streamdsl.expr.held import HeldColumns
+from streamdsl.expr.deferred import DeferredColumns
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
 from streamdsl.io.layout import PHYSICAL
@@ -218,7 +218,7 @@ def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
 def _arrow_arrays(fields: Mapping[str, Values], types: Hints) -> list[Any]:
     from streamdsl.io.arrow_values import arrow_array
 
-    parts: Mapping[str, Any] = fields.parts if isinstance(fields, HeldColumns) else fields
+    parts: Mapping[str, Any] = fields.parts if isinstance(fields, DeferredColumns) else fields
     return [arrow_array(name, values, types.get(name)) for name, values in parts.items()]
 
 

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, Final, NewType, TypeAlias, Union, get_origin
 
 from streamdsl.errors import QueryError, SchemaError, UserCodeError
-from streamdsl.expr.held import with_parts
+from streamdsl.expr.deferred import with_parts
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, largest, object_column
 from streamdsl.io.binding import Inserts

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.coding import Rowwise, Typed, integer_codes
-from streamdsl.expr.held import FEW, AnyColumn, Held
+from streamdsl.expr.deferred import MATERIALIZE_BELOW, AnyColumn, DeferredColumn
+from streamdsl.expr.encoding import ComputedSource, NumericSource, integer_codes
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -61,10 +61,10 @@ class PandasColumns:
         """Return a column as payload values, which may be made where they are read."""
         column: Any = self._frame[name]
         dtype = column.dtype
-        if self.size < FEW:
+        if self.size < MATERIALIZE_BELOW:
             return self.values(name)
         if dtype.kind in "fb" and isinstance(dtype, np.dtype):
-            return Held(Typed(self.values(name)))
+            return DeferredColumn(NumericSource(self.values(name)))
         if dtype.kind in "Mm" and not isinstance(dtype, pd.ArrowDtype):
             return _held_times(column, name)
         if _is_alike_in_arrow(column) and find_spec("pyarrow") is not None:
@@ -110,7 +110,9 @@ def _held_times(column: Any, name: str) -> AnyColumn:
     if null.all() or (column.dt.unit == "ns" and (integers[~null] % 1000).any()):
         return _python_times(column, name)
     _python_times(pd.Series([column.min(), column.max()]), name)
-    return Held(Rowwise(len(column), lambda: integer_codes(integers)[0], lambda rows: _python_times(column.iloc[rows], name)))
+    return DeferredColumn(
+        ComputedSource(len(column), lambda: integer_codes(integers)[0], lambda rows: _python_times(column.iloc[rows], name))
+    )
 
 
 def _categories(column: Any) -> Column:

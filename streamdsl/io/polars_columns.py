@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from streamdsl.expr.coding import Rowwise, Typed, integer_codes
-from streamdsl.expr.held import FEW, AnyColumn, Held, Rows
+from streamdsl.expr.deferred import MATERIALIZE_BELOW, AnyColumn, DeferredColumn, Rows
+from streamdsl.expr.encoding import ComputedSource, NumericSource, integer_codes
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -39,14 +39,14 @@ class PolarsColumns:
         """Return a column as payload values, which may be made where they are read."""
         column = self._frame.get_column(name)
         dtype = column.dtype
-        if self.size < FEW or (column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype == pl.Boolean)):
+        if self.size < MATERIALIZE_BELOW or (column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype == pl.Boolean)):
             return self.values(name)
         if dtype.is_float() and column.null_count() == 0:
-            return Held(Typed(self.values(name)))
+            return DeferredColumn(NumericSource(self.values(name)))
         encode = _encoder(column)
         if encode is None:
             return self.values(name)
-        return Held(Rowwise(self.size, encode, lambda rows: _values(column[rows])))
+        return DeferredColumn(ComputedSource(self.size, encode, lambda rows: _values(column[rows])))
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers, or text."""

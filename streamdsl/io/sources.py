@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
-from streamdsl.expr.held import AnyColumn, Held
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
@@ -214,7 +214,7 @@ class _Converted:
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
         part = self.held(name)
-        return part.column if isinstance(part, Held) else part
+        return part.column if isinstance(part, DeferredColumn) else part
 
     def held(self, name: str) -> AnyColumn:
         """Return a column as payload values, which may be made where they are read."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Expr, Place
+from streamdsl.expr.nodes import Expr, Location
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
 from streamdsl.temporal import Unit, common_unit
@@ -28,7 +28,7 @@ class Node(ABC):
     operator does (tests/laws/test_facts.py).
     """
 
-    written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    written: Location | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the query that made it, where that is known."""
     depth: int = field(default=0, init=False, compare=False, repr=False)
     """How many operators are below each other from here on, 0: it has not been asked for."""
@@ -166,10 +166,10 @@ class Node(ABC):
         return dataclasses.replace(self, **changes) if changes else self
 
     def to_json(self) -> str:
-        """Return this plan as JSON text, which `sd.plan_from_json` reads; raises `QueryError` for what has none.
+        """Return this plan as JSON text, which `sd.composing.plan_from_json` reads; raises `QueryError` for what has none.
 
-        >>> from streamdsl.plan.node import Shift, Source
-        >>> '"type": "Shift"' in Shift(Source("trips"), 5).to_json()
+        >>> from streamdsl.plan.node import Source, shift
+        >>> '"kind": "Shift"' in shift(Source("trips"), 5).to_json()
         True
         """
         from streamdsl.plan.json import to_json

@@ -8,7 +8,20 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Make, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import swapped, without_row
-from streamdsl.plan.node import AlterLifetime, AntiJoin, Calendar, Chop, Group, Join, Matching, Node, Select, Shift, Union
+from streamdsl.plan.node import (
+    AntiJoin,
+    Calendar,
+    Chop,
+    Group,
+    Join,
+    Matching,
+    Node,
+    Select,
+    Union,
+    alter_duration,
+    alter_lifetime,
+    shift,
+)
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import Hopping
 
@@ -64,11 +77,11 @@ def band_join(
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
     >>> print(explain(band_join(Source("l"), Source("r"), Matching(), None, 5, 3), "reference"))
-    alter_lifetime_3 duration 1 [points]  (_0, _1)  <denotation>
+    alter_lifetime_3 [LE, LE + 1) [points]  (_0, _1)  <denotation>
     └─ join_1 cross join  (_0, _1)  <denotation>
-       ├─ alter_lifetime_1 duration 4 [duration 4]  <denotation>
+       ├─ alter_lifetime_1 [LE, LE + 4) [duration 4]  <denotation>
        │  └─ source:l  <denotation>
-       └─ alter_lifetime_2 duration 6 [duration 6]  <denotation>
+       └─ alter_lifetime_2 [LE, LE + 6) [duration 6]  <denotation>
           └─ source:r  <denotation>
     """
     if before + after < 0:
@@ -115,7 +128,7 @@ def _until_the_later(
     fields = tuple(Field(f"_{n}") for n in range(len(values) + 1))
     carried = Make(Schema.tuple(len(fields)), (*values, Binary("-", other, first)))
     pairs = Join(*_sides(left, right, before, after, time), matching, carried)
-    lasting_until = AlterLifetime(pairs, None, Binary("+", fields[-1], Constant(1)))
+    lasting_until = alter_lifetime(pairs, None, Binary("+", fields[-1], Constant(1)))
     return Select(lasting_until, Make(payload.schema, fields[:-1]) if isinstance(payload, Make) else fields[0])
 
 
@@ -148,18 +161,18 @@ def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -
     return Union((node, gaps))
 
 
-def lasting(node: Node, shift: int, duration: int) -> Node:
+def lasting(node: Node, later: int, duration: int) -> Node:
     """Return rows that start so much later, for a duration.
 
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
     >>> print(explain(lasting(Source("s"), 10, 5), "reference"))
-    alter_lifetime_1 duration 5 [duration 5]  <denotation>
-    └─ shift_1 by 10  <denotation>
+    alter_lifetime_1 [LE, LE + 5) [duration 5]  <denotation>
+    └─ shift_1 [LE + 10, RE + 10)  <denotation>
        └─ source:s  <denotation>
     """
-    if abs(shift) >= INFINITY:
+    if abs(later) >= INFINITY:
         raise QueryError(
             "the result of a band without a bound is to be where it could never be settled", hint='take time="max", or a bound'
         )
-    return AlterLifetime(Shift(node, shift) if shift else node, None, Constant(min(duration, INFINITY)))
+    return alter_duration(shift(node, later) if later else node, min(duration, INFINITY))

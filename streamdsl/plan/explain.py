@@ -19,13 +19,13 @@ RUNS: Final[dict[str, Callable[[Node], Mapping[str, str]]]] = {}
 def explain(plan: Node, engine: str = "local") -> str:
     """Return the plan as a tree, the output first, with what runs each operator on an engine; what is read again is named only.
 
-    >>> from streamdsl.plan.node import Shift, Source, Union
-    >>> shifted = Shift(Source("trips"), 5)
-    >>> print(explain(Union((shifted, Shift(shifted, 5)))))
+    >>> from streamdsl.plan.node import Source, Union, shift
+    >>> shifted = shift(Source("trips"), 5)
+    >>> print(explain(Union((shifted, shift(shifted, 5)))))
     union_1  <union (columnar)>
-    ├─ shift_1 by 5  <shift (columnar)>
+    ├─ shift_1 [LE + 5, RE + 5)  <alter_lifetime (columnar)>
     │  └─ source:trips
-    └─ shift_2 by 5  <shift (columnar)>
+    └─ shift_2 [LE + 5, RE + 5)  <alter_lifetime (columnar)>
        └─ shift_1 (above)
     """
     return drawn(plan, RUNS[engine](plan))
@@ -34,9 +34,9 @@ def explain(plan: Node, engine: str = "local") -> str:
 def drawn(plan: Node, runs: Mapping[str, str]) -> str:
     """Return the plan as a tree, with what runs each operator, by its label.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> print(drawn(Shift(Source("trips"), 5), {"shift_1": "native"}))
-    shift_1 by 5  <native>
+    >>> from streamdsl.plan.node import Source, shift
+    >>> print(drawn(shift(Source("trips"), 5), {"shift_1": "native"}))
+    shift_1 [LE + 5, RE + 5)  <native>
     └─ source:trips
     """
     return "\n".join(_lines(plan, labels(plan), runs, set()))
@@ -45,11 +45,11 @@ def drawn(plan: Node, runs: Mapping[str, str]) -> str:
 def tree(part: Node, plan: Node) -> str:
     """Return a part of a plan as a tree, with the labels that its operators have in the plan, without what runs them.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> twice = Shift(Shift(Source("trips"), 5), 7)
+    >>> from streamdsl.plan.node import Source, shift
+    >>> twice = shift(shift(Source("trips"), 5), 7)
     >>> print(tree(twice, twice))
-    shift_2 by 7
-    └─ shift_1 by 5
+    shift_2 [LE + 7, RE + 7)
+    └─ shift_1 [LE + 5, RE + 5)
        └─ source:trips
     """
     return "\n".join(_lines(part, labels(plan), {}, set()))

@@ -11,8 +11,8 @@ from streamdsl.plan.node import GroupApply, Node, Source
 def labels(plan: Node) -> dict[int, str]:
     """Return the label of each node, by the node's `id()`; bodies of group-applies are numbered before their group-apply.
 
-    >>> from streamdsl.plan.node import Shift
-    >>> list(labels(Shift(Source("trips"), 5)).values())
+    >>> from streamdsl.plan.node import shift
+    >>> list(labels(shift(Source("trips"), 5)).values())
     ['source:trips', 'shift_1']
     """
     found: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Several outputs of one graph: what `sd.run_all` runs."""
+"""Several outputs of one graph: what `sd.composing.run_all` runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streamdsl.plan.nodes.rows import RowWise
 class Outputs(RowWise):
     """The outputs of several queries, side by side; no query reads it. A node that several of them read is one node.
 
-    >>> from streamdsl.plan.node import Shift, Source
+    >>> from streamdsl.plan.node import Source, shift
     >>> trips = Source("trips")
-    >>> len(list(Outputs((Shift(trips, 1), Shift(trips, 2))).walk()))
+    >>> len(list(Outputs((shift(trips, 1), shift(trips, 2))).walk()))
     4
     """
 

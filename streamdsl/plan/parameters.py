@@ -12,7 +12,6 @@ from streamdsl.expr.nodes import Constant, Expr, Parameter
 from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
 from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Source, WindowAggregate
 from streamdsl.plan.properties import HOLDERS, expressions
-from streamdsl.temporal import to_duration, to_ticks
 from streamdsl.udm.window_lambda import OpaqueWindow
 
 
@@ -29,7 +28,7 @@ def parameters(plan: Node) -> dict[str, Parameter]:
             if found.setdefault(parameter.name, parameter) != parameter:
                 raise QueryError(
                     f"two different parameters of this query are called {parameter.name!r}",
-                    hint="give them different names, or use one sd.param(...) object for both",
+                    hint="give them different names, or use one sd.functions.param(...) object for both",
                 )
     return found
 
@@ -93,14 +92,7 @@ def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
 def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
     changes: dict[str, Any] = {each.name: _valued(getattr(node, each.name), values) for each in fields(node) if each.compare}
     new = replace(node, **changes)
-    if not isinstance(new, AlterLifetime) or new.unit is None:
-        return new
-    start, duration = new.start, new.duration
-    if isinstance(start, Constant):
-        start = Constant(to_ticks(start.value, new.unit))
-    if isinstance(duration, Constant):
-        duration = Constant(to_duration(duration.value, new.unit))
-    return replace(new, start=start, duration=duration)
+    return new.with_constants_read() if isinstance(new, AlterLifetime) else new
 
 
 def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
@@ -121,8 +113,8 @@ def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
 def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:
     """Return a plan that reads other plans in the place of its sources of these names.
 
-    >>> from streamdsl.plan.node import Shift
-    >>> with_sources(Shift(Source("trips"), 5), {"trips": Shift(Source("rides"), 1)}).input.input.source
+    >>> from streamdsl.plan.node import shift
+    >>> with_sources(shift(Source("trips"), 5), {"trips": shift(Source("rides"), 1)}).input.input.source
     'rides'
     """
     return mapped(plan, lambda node: inputs.get(node.source, node) if isinstance(node, Source) else node)

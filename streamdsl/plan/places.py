@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TypeVar
 
-from streamdsl.expr.nodes import Place
-from streamdsl.expr.room import make_room
+from streamdsl.expr.nodes import Location
+from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.plan.base import Node
 
 N = TypeVar("N", bound=Node)
@@ -22,16 +22,16 @@ def placed(node: N) -> N:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamdsl."):
         frame = frame.f_back
-    object.__setattr__(node, "written", Place(frame.f_code.co_filename, frame.f_lineno))
-    make_room(depth(node), "this query")
+    object.__setattr__(node, "written", Location(frame.f_code.co_filename, frame.f_lineno))
+    ensure_recursion_limit(depth(node), "this query")
     return node
 
 
 def depth(node: Node) -> int:
     """Return how many operators are below each other.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> depth(Shift(Source("trips"), 5))
+    >>> from streamdsl.plan.node import Source, shift
+    >>> depth(shift(Source("trips"), 5))
     2
     """
     if not node.depth:

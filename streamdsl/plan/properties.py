@@ -20,9 +20,9 @@ def expressions(node: Node) -> Iterator[Expr]:
     """Yield the expressions of a node, those of its matching and its aggregates too; none of the nodes below it.
 
     >>> from streamdsl.expr.nodes import Constant
-    >>> from streamdsl.plan.node import AlterLifetime, Source
-    >>> list(expressions(AlterLifetime(Source("trips"), None, Constant(5))))
-    [Constant(value=5)]
+    >>> from streamdsl.plan.node import Source, Where
+    >>> list(expressions(Where(Source("trips"), Constant(True))))
+    [Constant(value=True)]
     """
     for field in fields(node):
         yield from _inside(getattr(node, field.name))
@@ -43,8 +43,8 @@ def reads_re(node: Node) -> bool:
     """Say whether some expression of a node may read RE.
 
     >>> from streamdsl.expr.nodes import Life
-    >>> from streamdsl.plan.node import AlterLifetime, Shift, Source
-    >>> reads_re(AlterLifetime(Source("trips"), None, Life("re"))), reads_re(Shift(Source("trips"), 5))
+    >>> from streamdsl.plan.node import Source, Where
+    >>> reads_re(Where(Source("trips"), Life("re"))), reads_re(Where(Source("trips"), Life("le")))
     (True, False)
     """
     return any(map(expr_reads_re, expressions(node)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from streamdsl.expr.declared import declared
+from streamdsl.expr.annotations import declared_type
 from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Key, Life, Make, Whole, application
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Group, GroupApply, Join, Node, Scan, Select, Source, Union, WindowAggregate
@@ -96,7 +96,7 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
 def _of_schema(schema: Schema) -> Hints:
     """Return what the class of a source's payloads declares."""
     kind = schema.kind
-    found = {name: kind or declared(schema.cls, name) for name in schema.names}
+    found = {name: kind or declared_type(schema.cls, name) for name in schema.names}
     return {name: hint for name, hint in found.items() if hint is not None}
 
 
@@ -132,7 +132,7 @@ def _of_part(part: Expr, around: _Around, known: Mapping[int, Any]) -> Any:
         case Constant(value=value):
             return type(value) if type(value) in _KINDS else None
         case Attribute(operand=operand, name=name):
-            return declared(known[id(operand)], name)
+            return declared_type(known[id(operand)], name)
         case Choose(branches=branches, otherwise=otherwise):
             return _common([*(known[id(value)] for _, value in branches), known[id(otherwise)]])
     applied = application(part)

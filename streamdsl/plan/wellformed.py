@@ -15,9 +15,9 @@ from typing import Any, Literal, get_args, get_origin
 def misfits(cls: type, values: Mapping[str, Any]) -> str:
     """Say which of the fields that count for equality are missing, unknown, or have values of another type; "" if none.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> misfits(Shift, {"input": Source("trips"), "duration": 5}), misfits(Shift, {"input": 5, "duratoin": 5})
-    ('', "there is no 'duration'; it has no field 'duratoin'; 5 is no input")
+    >>> from streamdsl.plan.node import Distinct, Calendar, Source
+    >>> misfits(Distinct, {"input": Source("trips")}), misfits(Calendar, {"input": 5, "start": 1, "ned": 5})
+    ('', "there is no 'end'; it has no field 'ned'; 5 is no input")
     """
     known: Any = {each.name: each for each in fields(cls) if each.compare}
     hints = _hints(cls)

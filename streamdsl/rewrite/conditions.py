@@ -25,7 +25,7 @@ from streamdsl.expr.nodes import (
     rebuilt,
     schema_of,
 )
-from streamdsl.expr.rows import field_of
+from streamdsl.expr.row_evaluator import field_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal import Record
 

@@ -23,12 +23,12 @@ def explain(plan: Node, engine: str = "local", rules: bool = False) -> str:
     A session may run the plan as written where a run does not: the text says for which ways to emit a rule fires. With `rules`
     each step follows: its rule, the operator that it replaced, and the trees before and after.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> print(explain(Shift(Source("trips"), 5)))
-    shift_1 by 5  <shift (columnar)>
+    >>> from streamdsl.plan.node import Source, shift
+    >>> print(explain(shift(Source("trips"), 5)))
+    shift_1 [LE + 5, RE + 5)  <alter_lifetime (columnar)>
     └─ source:trips
-    >>> print(explain(Shift(Source("trips"), 5), rules=True))
-    shift_1 by 5  <shift (columnar)>
+    >>> print(explain(shift(Source("trips"), 5), rules=True))
+    shift_1 [LE + 5, RE + 5)  <alter_lifetime (columnar)>
     └─ source:trips
     no rule has fired
     """

@@ -79,8 +79,8 @@ class Rewriting(NamedTuple):
 def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Node:
     """Return a plan with the same meaning in which no rule fires any more; it shares what it has not changed.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> plan = Shift(Source("trips"), 5)
+    >>> from streamdsl.plan.node import Source, shift
+    >>> plan = shift(Source("trips"), 5)
     >>> optimize(plan) is plan
     True
     """

@@ -27,10 +27,10 @@ def push_filter_below_lifetimes(node: Node, setting: Setting) -> Node | None:
     >>> before = trips.alter_duration(60).where(lambda e: e.fare > 7)
     >>> print(explain(before.plan(), "reference"))
     where_1 e.fare > 7 [duration 60]  <denotation>
-    └─ alter_lifetime_1 duration 60 [duration 60]  <denotation>
+    └─ alter_lifetime_1 [LE, LE + 60) [duration 60]  <denotation>
        └─ source:trips  <denotation>
     >>> print(explain(push_filter_below_lifetimes(before.plan(), Setting()), "reference"))
-    alter_lifetime_1 duration 60 [duration 60]  <denotation>
+    alter_lifetime_1 [LE, LE + 60) [duration 60]  <denotation>
     └─ where_1 e.fare > 7  <denotation>
        └─ source:trips  <denotation>
 

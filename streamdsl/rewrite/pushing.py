@@ -41,8 +41,8 @@ def pushed(node: Node, setting: Setting, way: Way) -> Node | None:
     """Return a plan in which one condition of a filter has moved below an operator, None if none may.
 
     >>> from streamdsl.expr.nodes import Binary, Constant, Field
-    >>> from streamdsl.plan.node import Quantize, Source
-    >>> filtered = Where(Quantize(Source("trips"), 5, 5), Binary(">", Field("fare"), Constant(7)))
+    >>> from streamdsl.plan.node import Source, quantize
+    >>> filtered = Where(quantize(Source("trips"), 5, 5), Binary(">", Field("fare"), Constant(7)))
     >>> pushed(filtered, Setting(), lambda node, condition, setting: Below({0: condition}, "the same rows")).name
     'Quantize'
     """
@@ -94,8 +94,8 @@ def _filters(node: Node) -> list[Expr]:
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
     """Return a node over other inputs, one for one.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> with_inputs(Shift(Source("trips"), 5), [Source("rides")]).inputs[0].source
+    >>> from streamdsl.plan.node import Source, shift
+    >>> with_inputs(shift(Source("trips"), 5), [Source("rides")]).inputs[0].source
     'rides'
     """
     rest = iter(inputs)

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Constant, Expr
-from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.conditions import FieldOf, Forgiving
 from streamdsl.rewrite.rule import Setting
@@ -58,9 +58,9 @@ def share_equals(node: Node, setting: Setting) -> Node | None:
 def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
     """Return a plan that reads `new` wherever it has `part`, or a part that is equal to it.
 
-    >>> from streamdsl.plan.node import Shift
-    >>> trips = Shift(Source("trips"), 5)
-    >>> with_equal_parts(Shift(Shift(Source("trips"), 5), 2), trips, Source("later")) == Shift(Source("later"), 2)
+    >>> from streamdsl.plan.node import shift
+    >>> trips = shift(Source("trips"), 5)
+    >>> with_equal_parts(shift(shift(Source("trips"), 5), 2), trips, Source("later")) == shift(Source("later"), 2)
     True
     """
     sharing = Sharing()

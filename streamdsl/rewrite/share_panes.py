@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from streamdsl.expr.declared import declared
+from streamdsl.expr.annotations import declared_type
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Make, Unary, reads
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
 from streamdsl.rewrite.conditions import made_of
@@ -38,7 +38,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     >>> print(explain(before, "reference"))
     union_1  (n)  <denotation>
     ├─ window_aggregate_1 tumbling(60), a0 = count(), -> {n: e.a0} [duration 60]  (n)  <denotation>
-    │  └─ alter_lifetime_1 duration 1 [points]  <denotation>
+    │  └─ alter_lifetime_1 [LE, LE + 1) [points]  <denotation>
     │     └─ source:trips  <denotation>
     └─ window_aggregate_2 tumbling(3600), a0 = count(), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ alter_lifetime_1 (above)
@@ -46,7 +46,7 @@ def share_panes(node: Node, setting: Setting) -> Node | None:
     union_1  (n)  <denotation>
     ├─ select_1 {n: e.p0} [duration 60]  (n)  <denotation>
     │  └─ window_aggregate_1 tumbling(60), a0 = count(), -> {p0: e.a0} [duration 60]  (p0)  <denotation>
-    │     └─ alter_lifetime_1 duration 1 [points]  <denotation>
+    │     └─ alter_lifetime_1 [LE, LE + 1) [points]  <denotation>
     │        └─ source:trips  <denotation>
     └─ window_aggregate_2 tumbling(3600), a0 = sum(e.p0), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ window_aggregate_1 (above)
@@ -136,7 +136,7 @@ def _holds_integers(field: Field, node: Node) -> bool:
     if node.passes_payload:
         return all(_holds_integers(field, below) for below in node.inputs)
     part = made_of(node.projection).get(field.name) if isinstance(node, Select) else field
-    if isinstance(part, Field) and node.schema is not None and declared(node.schema.cls, field.name) is int:
+    if isinstance(part, Field) and node.schema is not None and declared_type(node.schema.cls, field.name) is int:
         return True
     return isinstance(node, Select) and part is not None and _is_integer(part, node.input)
 

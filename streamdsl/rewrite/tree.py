@@ -11,8 +11,8 @@ from streamdsl.plan.node import GroupApply, Node
 def nodes(plan: Node) -> Iterator[Node]:
     """Yield the nodes of a plan, those of the bodies of groups too, inputs before their readers.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> [node.name for node in nodes(Shift(Source("trips"), 5))]
+    >>> from streamdsl.plan.node import Source, shift
+    >>> [node.name for node in nodes(shift(Source("trips"), 5))]
     ['Source', 'Shift']
     """
     for node in plan.walk():
@@ -24,8 +24,8 @@ def nodes(plan: Node) -> Iterator[Node]:
 def below(node: Node) -> tuple[Node, ...]:
     """Return the nodes that a node stands on: its inputs, and the body of groups.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> below(Shift(Source("trips"), 5))[0].source
+    >>> from streamdsl.plan.node import Source, shift
+    >>> below(shift(Source("trips"), 5))[0].source
     'trips'
     """
     return (*node.inputs, node.body) if isinstance(node, GroupApply) else node.inputs
@@ -34,10 +34,10 @@ def below(node: Node) -> tuple[Node, ...]:
 def replaced(plan: Node, old: Node, new: Node) -> Node:
     """Return a plan with one node replaced, for all that read it.
 
-    >>> from streamdsl.plan.node import Shift, Source
+    >>> from streamdsl.plan.node import Distinct, Source
     >>> trips = Source("trips")
-    >>> replaced(Shift(trips, 5), trips, Source("rides"))
-    Shift(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'), duration=5)
+    >>> replaced(Distinct(trips), trips, Source("rides"))
+    Distinct(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'))
     """
     done: dict[int, Node] = {id(old): new}
 

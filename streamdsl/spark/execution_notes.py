@@ -24,8 +24,8 @@ def explain_spark(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict[s
     Without flows sources are taken as declared; a column of unknown type is taken for a number or text. Nothing runs, and no
     session is needed.
 
-    >>> from streamdsl.plan.node import Shift
-    >>> explain_spark(Shift(Source("trips"), 5))
+    >>> from streamdsl.plan.node import shift
+    >>> explain_spark(shift(Source("trips"), 5))
     {'source:trips': 'native', 'shift_1': 'native'}
     """
     names = labels(plan)

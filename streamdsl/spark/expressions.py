@@ -26,8 +26,8 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.words import WORDS
 from streamdsl.spark.column_types import (
     ANY,
     BOOL,
@@ -269,7 +269,7 @@ def _applied(expr: Any, env: Env) -> Sql:
 def _membership(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
     """Return the SQL of whether an expression equals some value of a tuple."""
     value = _translate(expr, env)
-    tests = [apply(WORDS["=="], [value, _translate(Constant(item), env)]).text for item in values]
+    tests = [apply(SCALAR_FUNCTIONS["=="], [value, _translate(Constant(item), env)]).text for item in values]
     if value.raises and not tests:
         raise NotNative("Spark would not compute what is in no tuple")
     return Sql(f"({' OR '.join(tests) or 'false'})", BOOL, value.raises)

@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from streamdsl.expr.answers import NoAnswerError
-from streamdsl.expr.words import Word
+from streamdsl.errors import UnitError
+from streamdsl.expr.predicates import NotBooleanError
+from streamdsl.expr.scalar_functions import ScalarFunction
 from streamdsl.spark import string_functions
 from streamdsl.spark.column_types import ANY, BOOL, FLOAT, INT, STR, ScalarType, as_nullable
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer, moved_time, plus_time
 from streamdsl.spark.task_errors import error_marker, not_none, python_error
+from streamdsl.temporal import INFINITY
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
@@ -36,10 +38,10 @@ def predicate_truth(condition: Sql) -> Sql:
     >>> predicate_truth(Sql("x", BOOL)).text
     '(x)'
     """
-    return truth(not_none(condition, NoAnswerError(None)))
+    return truth(not_none(condition, NotBooleanError(None)))
 
 
-def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
+def apply(word: ScalarFunction, arguments: Sequence[Sql]) -> Sql:
     """Return the SQL of a function of its arguments; raises `NotNative` where the table has no SQL form for their types."""
     if word.name == "is_none":
         return _is_none(arguments[0])
@@ -230,6 +232,34 @@ def _count(value: Sql) -> int:
     return int(value.text[:-1]) if value.text[:-1].isdigit() else -1
 
 
+def _add_time(op: str, time: Sql, duration: Sql) -> Sql:
+    if duration.text.removeprefix("-")[:-1].isdigit():
+        return Sql(plus_time(time.text, int(duration.text[:-1])), INT, True)
+    return Sql(moved_time(time.text, duration.text), INT, True)
+
+
+def _reach(op: str, time: Sql, duration: Sql) -> Sql:
+    return Sql(f"coalesce(try_add({time.text}, {duration.text}), {integer(INFINITY)})", INT, time.raises or duration.raises)
+
+
+def _earliest(op: str, first: Sql, second: Sql) -> Sql:
+    function = "least" if op == "earliest" else "greatest"
+    return Sql(f"{function}({first.text}, {second.text})", INT, first.raises or second.raises)
+
+
+def _on_grid(op: str, time: Sql, *grid: Sql) -> Sql:
+    period, phase = map(_count, grid)
+    if not 0 <= phase < period:
+        raise NotNative("a grid that is no constant one is computed in Python")
+    beyond = f"pmod(pmod({time.text}, {integer(period)}) - {integer(phase)}, {integer(period)})"
+    step = f"-{beyond}" if op == "floor_time" else f"pmod(-{beyond}, {integer(period)})"
+    return Sql(moved_time(time.text, step), INT, True)
+
+
+def _ticks(op: str, time: Sql, unit: Sql) -> Sql:
+    return not_none(time, UnitError(f"None is not a {'time' if op == 'to_ticks' else 'duration'}"))
+
+
 def _bits(op: str, left: Sql, right: Sql) -> Sql:
     raises = left.raises or right.raises
     if left.kind == right.kind == "bool":
@@ -292,6 +322,11 @@ SQL: Final[Mapping[str, Callable[..., Sql]]] = {
     "str": _str,
     "coalesce": _coalesce,
     "truncate": _truncate,
+    "add_time": _add_time,
+    "reach": _reach,
+    **dict.fromkeys(("earliest", "latest"), _earliest),
+    **dict.fromkeys(("floor_time", "ceil_time"), _on_grid),
+    **dict.fromkeys(("to_ticks", "to_duration"), _ticks),
     **string_functions.SQL,
 }
-"""The SQL of each function, except `is_none`, for the types that its table (`streamdsl/expr/words.py`) calls native."""
+"""The SQL of each scalar function but `is_none`, for the types that `streamdsl/expr/scalar_functions.py` calls native."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.errors import VALUE_LENGTH
 from streamdsl.expr.nodes import Expr, Field, Whole
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.words import WORDS
 from streamdsl.spark.column_types import STR, RecordType, ScalarType
 from streamdsl.spark.operations import apply
 from streamdsl.spark.sql import Sql, quote
@@ -50,7 +50,7 @@ def _payload(row: PayloadRef, read: Sequence[str]) -> list[MessagePart]:
 def _repr(value: Sql) -> Sql:
     """Return the SQL of a value's `repr`, which is never null; a long text is truncated."""
     if value.kind not in ("str", "float"):
-        return apply(WORDS["str"], [value])
+        return apply(SCALAR_FUNCTIONS["str"], [value])
     is_text = value.kind == "str"
     text = f"concat({_QUOTE}, left({value.text}, {VALUE_LENGTH}), {_QUOTE})" if is_text else f"cast({value.text} as string)"
     return Sql(f"coalesce({text}, 'None')" if value.type.nullable else text, STR)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.errors import UserCodeError
+from streamdsl.errors import TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_values, project, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema, as_payload
+from streamdsl.plan.ends import Ends
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.key_encoding import encode_key
 from streamdsl.spark.public_values import public_value
-from streamdsl.temporal import Unit, add_times, to_duration, to_ticks
 
 R = TypeVar("R")
 
@@ -99,24 +99,14 @@ class Flatten:
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Give each row the lifetime `[start, start + duration)`."""
+    """Give each row the lifetime that its ends are."""
 
-    start: Expr | None
-    duration: Expr
-    unit: Unit | None
+    ends: Ends
 
     def apply(self, reader: BatchReader, batch: Any, out: ColumnType) -> Any:
         """Return the rows that still live."""
-        inputs = reader.inputs(batch)
-        durations = _ticks([to_duration(value, self.unit) for value in evaluate(self.duration, inputs).tolist()])
-        starts = inputs.le
-        if self.start is not None:
-            starts = _ticks([to_ticks(value, self.unit) for value in evaluate(self.start, inputs).tolist()])
-        assert starts is not None
-        lives = durations > 0
-        le, re = starts[lives], add_times(starts[lives], durations[lives])
-        kept = with_columns(batch.filter(pa.array(lives)), le=pa.array(le), re=pa.array(re))
-        return kept.filter(pa.array(le < re))
+        le, re = self.ends.over(reader.inputs(batch))
+        return with_columns(batch, le=pa.array(le), re=pa.array(re)).filter(pa.array(le < re))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +187,8 @@ def run_on_batch(operator: str, reader: BatchReader, batch: Any, compute: Callab
         return compute()
     except RowError as error:
         payload = [decode(batch.column(p.column).slice(error.row, 1), p.type)[0] for p in reader.payloads]
+        if isinstance(error.cause, (UnitError, TimeOverflow)):
+            raise type(error.cause)(f"operator {operator}, event {payload[0]!r}: {error.cause}") from None
         raise UserCodeError(error.cause, operator=operator, event=payload[0] if len(payload) == 1 else payload) from error
 
 
@@ -204,7 +196,3 @@ def with_columns(batch: Any, **columns: Any) -> Any:
     """Return a batch with some columns replaced."""
     arrays = [columns.get(name, batch.column(name)) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
-
-
-def _ticks(values: list[int]) -> Any:
-    return np.array(values, dtype=np.int64)

@@ -7,36 +7,28 @@ from typing import Any
 
 from pyspark.sql.functions import expr
 
-from streamdsl.errors import UnitError
-from streamdsl.expr.nodes import Expr, Whole
+from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import (
     AlterLifetime,
     Calendar,
-    ClipDuration,
-    ClipInterval,
     Distinct,
-    Extend,
     Match,
-    Quantize,
     Scan,
     Select,
     SelectMany,
-    Shift,
     Source,
     Stitch,
     ToEdges,
-    ToPointsAtEnd,
     Union,
     Where,
 )
 from streamdsl.spark import stages
 from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordType, as_nullable, unify
-from streamdsl.spark.expressions import Env, convert_sql, infer, to_sql, to_test, with_messages
+from streamdsl.spark.expressions import convert_sql, infer, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
-from streamdsl.spark.sql import NotNative, integer, moved_time, plus_time
-from streamdsl.spark.task_errors import not_none
-from streamdsl.temporal import INFINITY, common_unit
+from streamdsl.spark.sql import NotNative, integer
+from streamdsl.temporal import common_unit
 from streamdsl.udm.stream_operator import Sieve
 
 
@@ -71,83 +63,18 @@ def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Fl
 
 
 def alter_lifetime(low: LoweringContext, node: AlterLifetime, scope: GroupScope) -> Flow:
-    """Each row with the lifetime `[start, start + duration)`."""
+    """Each row with the lifetime that its ends are; an empty one drops it."""
     flow = low.lower(node.input, scope)
     env = scope.env(flow, low.label(node))
+    ends = node.in_unit(flow.unit)
     try:
-        le = "le" if node.start is None else _ticks(node.start, env, "time")
-        duration = _ticks(node.duration, env, "duration")
+        le = to_sql(ends.le, env).text
+        re = to_sql(ends.re, replace(env, starts=("le", "start"))).text
     except NotNative as why:
-        return stages.map_rows(low, node, flow, scope, stages.Alter(node.start, node.duration, flow.unit), why)
+        return stages.map_rows(low, node, flow, scope, stages.Alter(ends), why)
     low.note(node, "native")
-    return flow.then(lambda df: _altered(df, flow, le, duration))
-
-
-def _altered(df: Any, flow: Flow, le: str, duration: str) -> Any:
-    others = ["p", *flow.key_columns]
-    timed = df.selectExpr(f"{le} as le", f"{duration} as d", *others).where("d > 0L")
-    return timed.selectExpr("le", f"{moved_time('le', 'd')} as re", *others).where("le < re")
-
-
-def _ticks(expr: Expr, env: Env, what: str) -> str:
-    """Return the SQL of a time or duration in ticks; None fails the task."""
-    found = to_sql(expr, env)
-    if found.kind not in ("int", "any"):
-        raise NotNative("times that are not integers are read in Python")
-    return with_messages(not_none(found, UnitError(f"None is not a {what}")), expr, env).text
-
-
-def shift(low: LoweringContext, node: Shift, scope: GroupScope) -> Flow:
-    """Each row with both ends moved."""
-    low.note(node, "native")
-    flow = low.lower(node.input, scope)
-    return flow.select(le=plus_time("le", node.duration), re=plus_time("re", node.duration))
-
-
-def clip_interval(low: LoweringContext, node: ClipInterval, scope: GroupScope) -> Flow:
-    """Each row for the time that it lives inside `[lo, hi)`."""
-    low.note(node, "native")
-    flow = low.lower(node.input, scope)
-    return flow.select(le=f"greatest(le, {integer(node.lo)})", re=f"least(re, {integer(node.hi)})")
-
-
-def extend(low: LoweringContext, node: Extend, scope: GroupScope) -> Flow:
-    """Each row with RE moved."""
-    low.note(node, "native")
-    return low.lower(node.input, scope).select(re=plus_time("re", node.duration))
-
-
-def clip_duration(low: LoweringContext, node: ClipDuration, scope: GroupScope) -> Flow:
-    """Each row for at most the duration from its LE."""
-    low.note(node, "native")
-    end = f"try_add(le, {integer(max(node.duration, 0))})"
-    return low.lower(node.input, scope).select(re=f"least(re, coalesce({end}, re))")
-
-
-def to_points_at_end(low: LoweringContext, node: ToPointsAtEnd, scope: GroupScope) -> Flow:
-    """The point at the end of each row that has one."""
-    low.note(node, "native")
-    ended = low.lower(node.input, scope).then(lambda df: df.where(f"re < {integer(INFINITY)}"))
-    return ended.select(le="re", re=plus_time("re", 1))
-
-
-def quantize(low: LoweringContext, node: Quantize, scope: GroupScope) -> Flow:
-    """Each row with both ends moved outwards to the grid."""
-    low.note(node, "native")
-    period, last = integer(node.period), (node.offset + node.size) % node.period
-    start = moved_time("le", f"-{_beyond('le', node.period, node.offset % node.period)}")
-    least = (
-        low.lower(node.input, scope)
-        .select(le=start)
-        .then(lambda df: df.selectExpr("*", f"greatest(re, {plus_time('le', node.size)}) as least"))
-    )
-    end = moved_time("least", f"(({period} - {_beyond('least', node.period, last)}) % {period})")
-    return least.select(re=end)
-
-
-def _beyond(time: str, period: int, phase: int) -> str:
-    """Return the SQL of how far a time is beyond the latest of a grid; no step leaves int64."""
-    return f"pmod(pmod({time}, {integer(period)}) - {integer(phase)}, {integer(period)})"
+    names = ["start as le", f"{re} as re", "p", *flow.key_columns]
+    return flow.then(lambda df: df.selectExpr("*", f"{le} as start").selectExpr(*names).where("le < re"))
 
 
 def to_edges(low: LoweringContext, node: ToEdges, scope: GroupScope) -> Flow:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr.nodes import Expr, Place
-from streamdsl.expr.words import WORDS
+from streamdsl.expr.nodes import Expr, Location
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.spark.column_types import as_nullable
 from streamdsl.spark.sql import NotNative, Sql, quote
 
@@ -34,7 +34,7 @@ class ErrorSite:
     """What a message says of the place of an error: the operator, the line of the lambda, the window and the payload."""
 
     operator: str
-    written: Place | None = None
+    written: Location | None = None
     window: Sequence[MessagePart] = ()
     payload: Sequence[MessagePart] = ()
 
@@ -67,7 +67,7 @@ def python_error(name: str, kinds: Sequence[str], values: Mapping[int, Any]) -> 
     """
     given = [values.get(i, _SAMPLES[kind]) for i, kind in enumerate(kinds)]
     try:
-        WORDS[name].python(*given)
+        SCALAR_FUNCTIONS[name].python(*given)
     except Exception as error:
         return error.with_traceback(None)
     raise AssertionError(f"{name} takes {given}")
@@ -115,7 +115,7 @@ def _message(error: Exception, at: ErrorSite) -> str:
     return _concatenated(filled)
 
 
-def _at_line(error: Exception, written: Place | None) -> Exception:
+def _at_line(error: Exception, written: Location | None) -> Exception:
     """Return a copy of the error that names the line of the lambda."""
     cls = type(error)
     made = cls.__new__(cls, *error.args)

@@ -9,6 +9,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Function, Make, Unary, is_boolean
 from streamdsl.expr.schema import Shape
+from streamdsl.plan.ends import LE
 from streamdsl.plan.node import (
     AlterLifetime,
     Distinct,
@@ -18,10 +19,10 @@ from streamdsl.plan.node import (
     Node,
     Select,
     Source,
-    ToPointsAtEnd,
     Union,
     Where,
     WindowAggregate,
+    to_points_at_end,
 )
 from streamdsl.sql.grammar import quoted
 from streamdsl.temporal import INFINITY
@@ -69,10 +70,10 @@ def written(node: Node) -> str:
             if len({each.schema.names for each in inputs if each.schema is not None and each.schema.names}) > 1:
                 raise _unsaid("a union of rows with other fields")
             return " UNION ALL ".join(f"({written(each)})" for each in inputs)
-        case AlterLifetime(input=below, start=None, duration=Constant(value=length)):
-            return _lived(below, length)
-        case ToPointsAtEnd(input=below):
+        case AlterLifetime(input=below) if node == to_points_at_end(below):
             return f"DSTREAM ({written(below)})"
+        case AlterLifetime(input=below, le=start) if start == LE and node.ends.duration is not None:
+            return _lived(below, node.ends.duration)
         case Distinct(input=below):
             return f"SELECT DISTINCT * FROM {_from(below)}"
         case WindowAggregate(input=below):
@@ -81,7 +82,7 @@ def written(node: Node) -> str:
             return _grouped(below, key, body, node.projection)
         case Join(projection=Make(schema=schema)) if schema.shape is Shape.RECORD and node.matching.where is None:
             return _joined(node)
-    raise _unsaid(type(node).__name__)
+    raise _unsaid(node.name)
 
 
 def _unsaid(what: str, hint: str = "") -> QueryError:
@@ -184,7 +185,9 @@ def _value(expr: Expr, column: Texts | None = None) -> str:
         case Constant(value):
             return _constant(value)
         case Binary("&" | "|", left, right) if not (is_boolean(left) and is_boolean(right)):
-            raise _unsaid(f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.cast(e.flag, bool) is one")
+            raise _unsaid(
+                f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.functions.cast(e.flag, bool) is one"
+            )
         case Binary(op, left, right) if op in _SIGNS:
             return f"{_inner(left, column)} {_SIGNS[op]} {_inner(right, column)}"
         case Unary("not", operand):

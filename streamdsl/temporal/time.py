@@ -244,6 +244,22 @@ def add_time(time: int, duration: int) -> int:
     return total
 
 
+def reach(time: int, duration: int) -> int:
+    """Return `time + duration`; what leaves int64 is INFINITY, or MIN_TIME.
+
+    >>> reach(3, 4), reach(INFINITY - 1, 4) == INFINITY
+    (7, True)
+    """
+    return max(MIN_TIME, min(time + duration, INFINITY))
+
+
+def reaches(times: Ticks, durations: Ticks) -> Ticks:
+    """Return `reach` of each pair, vectorised."""
+    with np.errstate(over="ignore"):
+        total = times + durations
+    return np.where((durations > 0) & (total < times), INFINITY, np.where((durations < 0) & (total > times), MIN_TIME, total))
+
+
 def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
     """Return `add_time` of each pair, vectorised.
 
@@ -263,6 +279,42 @@ def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
         row = int(np.flatnonzero(bad)[0])
         raise TimeOverflow(f"{int(times[row])} + {int(other[row])} leaves the range of times, int64 ticks")
     return np.where(absorbed, INFINITY, total)
+
+
+def floor_time(time: int, period: int, phase: int) -> int:
+    """Return the last time of the grid `phase + k * period` that is not after a time; INFINITY stays. Raises `TimeOverflow`.
+
+    >>> floor_time(7, 5, 0), floor_time(-7, 5, 1)
+    (5, -9)
+    """
+    return add_time(time, -((time - phase) % period))
+
+
+def ceil_time(time: int, period: int, phase: int) -> int:
+    """Return the first time of the grid `phase + k * period` that is not before a time; INFINITY stays. Raises `TimeOverflow`.
+
+    >>> ceil_time(7, 5, 0), ceil_time(-7, 5, 1)
+    (10, -4)
+    """
+    return add_time(time, (phase - time) % period)
+
+
+def floor_times(times: Ticks, period: int, phase: int) -> Ticks:
+    """Return `floor_time` of each, vectorised.
+
+    >>> floor_times(np.array([7, -7]), 5, 0).tolist()
+    [5, -10]
+    """
+    return add_times(times, -((times % period - phase) % period))  # no step leaves int64
+
+
+def ceil_times(times: Ticks, period: int, phase: int) -> Ticks:
+    """Return `ceil_time` of each, vectorised.
+
+    >>> ceil_times(np.array([7, -7]), 5, 0).tolist()
+    [10, -5]
+    """
+    return add_times(times, (phase - times % period) % period)
 
 
 def _stay_within(times: Ticks, durations: Ticks) -> bool:

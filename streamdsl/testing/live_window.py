@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from streamdsl.expr.rows import settle
+from streamdsl.expr.row_evaluator import to_plain_value
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHTRow, Lifetime, payload_key, payload_order
 from streamdsl.udm.bases import AnyModule, AnyUDA, WindowDescriptor, can_remove
@@ -61,7 +61,7 @@ def returned_events(module: AnyModule, members: Sequence[MemberRow], window: Lif
     if isinstance(module, AnyUDA):
         return compute_rows(module, members, window, clip, Output.ALIGN)
     results = results_of(module, computed(module, seen(module, members, 0, window, clip), window))
-    return [CHTRow(result.start_time, result.end_time, as_payload(settle(result.payload))) for result in results]
+    return [CHTRow(result.start_time, result.end_time, as_payload(to_plain_value(result.payload))) for result in results]
 
 
 def process_rows(module: AnyUDSO, state: Any, rows: Iterable[MemberRow]) -> tuple[Any, list[CHTRow[Any]]]:
@@ -135,7 +135,7 @@ def period_of(module: AnyModule, window: Lifetime) -> tuple[WindowDescriptor, ..
 def result_rows(module: AnyModule, result: Any, window: Lifetime, output: Output) -> list[CHTRow[Any]]:
     """Return the result of `compute_result` as rows."""
     if isinstance(module, AnyUDA):
-        return [CHTRow(*stamp(window, output), as_payload(settle(result)))]
+        return [CHTRow(*stamp(window, output), as_payload(to_plain_value(result)))]
     return [CHTRow(*row) for row in stamped(module, results_of(module, result), window, output)]
 
 

@@ -128,7 +128,7 @@ def _hint(module: Any) -> str:
         return "give the module itself, without .of(...)"
     if callable(module):
         return "decorate the function with @sd.uda or @sd.udo"
-    return "give an instance or a class of one of the eight bases or of sd.UDSO, or a function with @sd.uda or @sd.udo"
+    return "give an instance or a class of one of the eight bases or of streamdsl.udm.UDSO, or a function with @sd.uda or @sd.udo"
 
 
 def _output(module: AnyModule | AnyUDSO, output: Output | None) -> Output:

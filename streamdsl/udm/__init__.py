@@ -25,6 +25,7 @@ from streamdsl.udm.bases import (
 from streamdsl.udm.functions import uda, udo
 from streamdsl.udm.listing import Catalog
 from streamdsl.udm.repository import repository as _repository
+from streamdsl.udm.stream_operator import UDSO
 
 register = _repository.register
 get = _repository.get
@@ -46,6 +47,7 @@ sys.modules[__name__].__class__ = _CallablePackage
 __all__ = [
     "UDA",
     "UDO",
+    "UDSO",
     "Agg",
     "Catalog",
     "IncrementalUDA",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import check_function
+from streamdsl.expr.predicates import check_function
 from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 
 I = TypeVar("I")  # noqa: E741

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.temporal import Lifetime
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, Incremental, WindowDescriptor, can_remove
 from streamdsl.udm.invoke import EXCLUDED, Member, MemberRow, Stamped, as_result, empty_result, results_of, seen, stamped

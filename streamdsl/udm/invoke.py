@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, UserCodeError, shortened
-from streamdsl.expr.rows import settle
+from streamdsl.expr.row_evaluator import to_plain_value
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Lifetime, add_time, fields_of, payload_order, to_ticks
@@ -220,4 +220,4 @@ def _tick(module: Any, time: object, window: Lifetime) -> int:
 
 def as_result(value: Any) -> Any:
     """Return what a module gives as a payload of plain Python values."""
-    return as_payload(settle(value))
+    return as_payload(to_plain_value(value))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, Final
 
-from streamdsl.expr.answers import check_function
+from streamdsl.expr.predicates import check_function
 from streamdsl.udm import bases, stream_operator
 from streamdsl.udm.bases import UDM, AnyUDO
 

@@ -280,7 +280,7 @@ def _checked(module: Any, shown: str) -> Module:
             f"{shown} is no module",
             hint="decorate the function with @sd.uda, @sd.udo or @sd.udf"
             if is_function
-            else "a module is a class that derives from sd.UDA, sd.UDO or sd.UDSO, or an instance of one",
+            else "a module is a class that derives from sd.UDA, sd.UDO or streamdsl.udm.UDSO, or an instance of one",
         )
     checked: Module = module
     return checked

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.incremental import detached
 from streamdsl.udm.invoke import as_result, results_of

@@ -13,19 +13,19 @@ from types import CodeType, FunctionType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import check_function
 from streamdsl.expr.bytecode import is_traceable, tree
+from streamdsl.expr.closures import freeze_variables, with_environment
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.functions import FUNCTIONS, Udf
+from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
-from streamdsl.expr.proxies import result
-from streamdsl.expr.rows import evaluate_row, holds_row, project_row
+from streamdsl.expr.predicates import check_function
+from streamdsl.expr.proxies import result_node
+from streamdsl.expr.recording import NotTraceable, SymbolicValue, TraceRecorder, recording, recording_paused, refuse
+from streamdsl.expr.row_evaluator import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.snapshot import snapshot, with_environment
-from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
-from streamdsl.expr.trace import check_parameters, name_of, say_where, trace
-from streamdsl.expr.tracing import NotTraceable, Refusing, Tracing, refuse, tracing, untraced
-from streamdsl.expr.vocabulary import is_constant
+from streamdsl.expr.stand_ins import PackageStandIn, is_package, stand_in, with_stand_ins
+from streamdsl.expr.trace import check_parameters, name_of, set_location, trace
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
@@ -55,18 +55,18 @@ def trace_window(function: Callable[..., Any], schema: Schema | None) -> Aggrega
 def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | None:
     if not is_traceable(function.__code__, nesting=True):
         return None
-    with tracing() as attempt:
+    with recording() as attempt:
         try:
             copy = with_stand_ins(function, _stand_in)
             window = TracingWindow(schema, function, copy)
-            expr = result(copy(window))
+            expr = result_node(copy(window))
         except NotTraceable:
             return None
         except QueryError:
             raise
         except Exception:
             return None
-    say_where(attempt, function)
+    set_location(attempt, function)
     return window.traced(expr, attempt)
 
 
@@ -143,7 +143,7 @@ class Aggregates(ABC):
 def _instance(module: Any) -> AnyUDA[Any, Any]:
     if isinstance(module, ModuleRef):
         module = module.module
-    with untraced():
+    with recording_paused():
         found = module() if isinstance(module, type) and issubclass(module, AnyUDA) else module
     if not isinstance(found, AnyUDA):
         raise QueryError(
@@ -161,7 +161,7 @@ class WindowE(E):
     __slots__ = ()
 
 
-class TracingWindow(Refusing, Aggregates):
+class TracingWindow(SymbolicValue, Aggregates):
     """The window that a lambda sees while it is traced."""
 
     __slots__ = ("_bound", "_copy", "_fields", "_function", "_schema")
@@ -178,7 +178,7 @@ class TracingWindow(Refusing, Aggregates):
         """The group's key."""
         return WindowE(Key())
 
-    def traced(self, expr: Expr, attempt: Tracing) -> Aggregation | None:
+    def traced(self, expr: Expr, attempt: TraceRecorder) -> Aggregation | None:
         """Return the aggregation, or None if the trace does not account for everything that was computed."""
         bound = self._bound or [BoundAgg(builtin.Count())]
         own = set(map(id, self._fields))
@@ -219,7 +219,7 @@ class TracingWindow(Refusing, Aggregates):
         return with_environment(inner, self._function.__globals__, cells, inner.__defaults__, inner.__kwdefaults__)
 
 
-class FunctionRef(Refusing):
+class FunctionRef(SymbolicValue):
     """A function that may be an aggregate's argument, and is not called here."""
 
     __slots__ = ("function",)
@@ -228,7 +228,7 @@ class FunctionRef(Refusing):
         self.function = function
 
 
-class ModuleRef(Refusing):
+class ModuleRef(SymbolicValue):
     """A module, or the class of one, for `w.udm`."""
 
     __slots__ = ("module",)
@@ -239,7 +239,7 @@ class ModuleRef(Refusing):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self.module, type) or not all(map(is_constant, (*args, *kwargs.values()))):
             refuse("only a module of constants is made in a trace")
-        with untraced():
+        with recording_paused():
             return ModuleRef(self.module(*args, **kwargs))
 
 
@@ -247,7 +247,7 @@ def _stand_in(value: Any) -> Any:
     if isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA)):
         return ModuleRef(value)
     if is_package(value):
-        return Package(value, _stand_in)
+        return PackageStandIn(value, _stand_in)
     is_function = callable(value) and not isinstance(value, (type, E, Udf)) and all(value is not f for f in FUNCTIONS)
     return FunctionRef(value) if is_function else stand_in(value)
 
@@ -257,7 +257,7 @@ def _stand_in(value: Any) -> Any:
 
 def _opaque(function: Callable[..., Any]) -> Aggregation:
     used = methods_used(function)
-    kept, name = snapshot(function), name_of(function)
+    kept, name = freeze_variables(function), name_of(function)
     kind = (
         OpaqueWindow if used is None or "udm" in used else OpaqueClippedWindow if "time_weighted_avg" in used else OpaquePayloads
     )

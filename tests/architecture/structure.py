@@ -1,7 +1,8 @@
-"""The structure of the package, read from its source: `python -m tests.architecture.structure` prints it."""
+"""The structure of the package, read from its source: `python -m tests.architecture.structure` prints it, or draws it."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,6 @@ CORE: Final[dict[str, set[str]]] = {
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
     "rewrite": PLAN,
-    "checks": PLAN | {"rewrite"},
     "result": MODEL,
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
@@ -37,6 +37,7 @@ CORE: Final[dict[str, set[str]]] = {
 }
 FACADE: Final[dict[str, set[str]]] = {
     "aggregates": {"udm"},
+    "functions": {"expr"},
     "missing": {"errors"},
     "window": {"udm"},
     "building": PLAN,
@@ -46,7 +47,7 @@ FACADE: Final[dict[str, set[str]]] = {
     "stream": PLAN | {"building", "emit", "missing", "pattern"},
     "sources": PLAN | {"stream"},
     "naming": {"errors", "stream"},
-    "checking": {"checks", "errors", "naming", "running", "stream"},
+    "checks": PLAN | {"rewrite", "running", "stream", "naming"},
     "composing": PLAN | {"building", "running", "stream"},
 }
 BESIDE: Final[dict[str, set[str]]] = {
@@ -57,6 +58,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
     "jobs": PLAN | {"emit", "engine", "io", "naming", "running", "sinks", "stream"},
+    "moved": set(),
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"io", "streamdsl", "testing"},
     "cli": {"errors", "jobs"},
@@ -164,13 +166,13 @@ def cycles(edges: Mapping[str, Iterable[str]]) -> list[frozenset[str]]:
 
 def printed() -> Iterator[str]:
     """Yield the lines of the structure as text."""
-    lines = {module_name(path): len(path.read_text().splitlines()) for path in FILES}
+    lines = sizes()
     yield f"{sum(lines.values())} lines in {len(lines)} modules. A room imports rooms above it; late: when a function is called."
     for title, rooms in (("The core", CORE), ("Its facade", FACADE), ("Beside them", BESIDE)):
         yield f"\n{title}"
         for room in rooms:
             own = [module for module in lines if room_of(module) == room]
-            eager, late = (_rooms(room, when) for when in (True, False))
+            eager, late = (imported_rooms(room, when) for when in (True, False))
             after = f"; late: {', '.join(sorted(late - eager))}" if late - eager else ""
             size = f"{sum(map(lines.__getitem__, own)):6} lines in {len(own):3}"
             yield f"  {room:11}{size}   {', '.join(sorted(eager, key=list(LAYERS).index)) or 'nothing'}{after}"
@@ -180,7 +182,12 @@ def printed() -> Iterator[str]:
         yield from (f"  {len(each):2}  {', '.join(sorted(each))}" for each in found)
 
 
-def _rooms(room: str, eager: bool) -> set[str]:
+def sizes() -> dict[str, int]:
+    """Return how many lines each module has."""
+    return {module_name(path): len(path.read_text().splitlines()) for path in FILES}
+
+
+def imported_rooms(room: str, eager: bool) -> set[str]:
     """Return what a room imports of others, when it is imported or later."""
     own = (each for each in inside() if room_of(each.module) == room and each.eager is eager and not each.typing)
     return {room_of(each.imported) for each in own} - {room}
@@ -194,5 +201,18 @@ def _at_import() -> dict[str, set[str]]:
     return found
 
 
+def main(arguments: list[str] | None = None) -> None:
+    """Print the structure, or draw it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.architecture.structure", description=__doc__)
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw it instead, into this file")
+    file: Path | None = parser.parse_args(arguments).picture
+    if file is None:
+        print("\n".join(printed()))
+    else:
+        from tests.architecture.picture import drawing
+
+        file.write_text(drawing())
+
+
 if __name__ == "__main__":
-    print("\n".join(printed()))
+    main()

@@ -10,16 +10,12 @@ from typing import Any
 from streamdsl.denote import denote
 from streamdsl.expr.evaluate import key_row
 from streamdsl.plan.node import (
+    AlterLifetime,
     Chop,
-    ClipInterval,
     Group,
     GroupApply,
     Node,
-    Select,
-    SelectMany,
-    Shift,
     Source,
-    Where,
     WindowAggregate,
     WindowApply,
     Windowed,
@@ -30,7 +26,7 @@ from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
 
-ROW_WISE = (Where, Select, SelectMany, ClipInterval, Shift)
+ROW_WISE = ("Where", "Select", "SelectMany", "ClipInterval", "Shift")
 """Operators whose output for a row, and whose output CTI, depend on nothing else."""
 
 
@@ -53,7 +49,7 @@ def windows_of(plan: Node, group_input: Node | None = None) -> list[tuple[Window
 
 def is_row_wise(node: Node) -> bool:
     """Say whether a source is reached through row-wise operators alone, so that its events tell the watermark."""
-    return isinstance(node, Source) or (isinstance(node, ROW_WISE) and is_row_wise(node.input))
+    return isinstance(node, Source) or (node.name in ROW_WISE and is_row_wise(node.inputs[0]))
 
 
 class Watermark:
@@ -62,7 +58,7 @@ class Watermark:
     def __init__(self, reads: Node) -> None:
         self.reads = reads
         (self.source,) = sources_of(reads)
-        self.moved = sum(node.duration for node in reads.walk() if isinstance(node, Shift))
+        self.moved = sum(node.ends.cti(0) for node in reads.walk() if isinstance(node, AlterLifetime) and node.kind == "Shift")
         self.time = MIN_TIME
         self.doubtful = MIN_TIME
 

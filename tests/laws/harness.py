@@ -28,7 +28,7 @@ from tests.laws.expected import (
 from tests.laws.fold import Fold, Slot
 from tests.laws.scenarios import Push, Scenario, smallest
 
-Emit: TypeAlias = EmitMode | sd.Emit
+Emit: TypeAlias = EmitMode | sd.emit.Emit
 Query: TypeAlias = Callable[..., "sd.Stream[Any]"]
 Options: TypeAlias = Mapping[str, str] | None
 GROWING = (Snapshot, Sequenced)

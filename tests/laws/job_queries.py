@@ -22,7 +22,7 @@ chosen = plain.where(lambda e: e.speed > 20).select(lambda e: {"road": e.road, "
 by_road = (
     plain.group_by("road")
     .tumbling_window(10)
-    .aggregate(n=sd.count(), total=sd.sum(lambda e: sd.coalesce(e.weight, 0.0)), mean=sd.avg(lambda e: e.speed))
+    .aggregate(n=sd.count(), total=sd.sum(lambda e: sd.functions.coalesce(e.weight, 0.0)), mean=sd.avg(lambda e: e.speed))
 )
 at_once = plain.group_by("road").snapshot_window().aggregate(n=sd.count(), fastest=sd.max(lambda e: e.speed))
 slack = sd.source("cars", unit="tick", progress=sd.Progress.slack(10_000)).tumbling_window(20).aggregate(n=sd.count())

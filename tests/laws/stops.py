@@ -13,7 +13,7 @@ from streamdsl.temporal import Event
 from tests.laws.harness import Emit, pushes_for
 from tests.laws.scenarios import Scenario
 
-HOLD = sd.Emit(hold=6)
+HOLD = sd.emit.Emit(hold=6)
 
 
 class Pair:

@@ -106,7 +106,7 @@ def _push(push: Push, host: Run, published: Run, folds: dict[str, Fold]) -> None
 
 
 def _attached(rng: Random, host: Run, variant: Variant, query: Stream, folds: dict[str, Fold], output: Fold) -> Reading:
-    emit = rng.choice([*EMITS, sd.Emit(4)])
+    emit = rng.choice([*EMITS, sd.emit.Emit(4)])
     if rng.random() < 0.6:
         reader = rng.choice(READERS)
         attached = host.session.attach(reader(query), emit)

@@ -60,14 +60,14 @@ OPAQUE: dict[str, Callable[[Any], Stream]] = {
     "a window lambda": lambda n: S.tumbling_window(5).aggregate(lambda w: w.count() + n if w.count() > 1 else n),
     "inside a group": lambda n: S.group_by("k").apply(lambda g: g.where(lambda e: e.v > n or e.v < 0)),
 }
-LIMIT = sd.param("limit", int)
+LIMIT = sd.functions.param("limit", int)
 
 
 @pytest.mark.parametrize("make", TRACED.values(), ids=TRACED)
 def test_a_bound_parameter_is_a_constant(make: Callable[[Any], Stream]) -> None:
     query = make(LIMIT)
     assert query.bind(limit=3).plan() == make(3).plan()
-    assert make(sd.param("limit", int, default=3)).bind().explain() == make(3).explain()
+    assert make(sd.functions.param("limit", int, default=3)).bind().explain() == make(3).explain()
     assert query.plan() != make(3).plan()
 
 
@@ -78,7 +78,7 @@ def test_a_parameter_is_bound_in_a_lambda_that_is_called_row_by_row(make: Callab
     assert "opaque" in make(3).explain()
     expected = make(3).run({"s": rows}, engine="reference").cht()
     assert make(LIMIT).bind(limit=3).run({"s": rows}, engine=engine).cht() == expected
-    assert make(sd.param("limit", int, default=3)).run({"s": rows}, engine=engine).cht() == expected
+    assert make(sd.functions.param("limit", int, default=3)).run({"s": rows}, engine=engine).cht() == expected
     assert make(2).run({"s": rows}).cht() != expected or "e.v for i" in make(3).explain()
 
 

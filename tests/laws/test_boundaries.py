@@ -108,7 +108,7 @@ def grouped(step: Step) -> sd.Stream[Any]:
 
 def keeps_keys(query: sd.Stream[Any]) -> bool:
     """Say whether a check says that something stays of each key, or of all rows."""
-    found = [found for found in sd.check(query) if not found.operator.startswith("source:")]
+    found = [found for found in sd.checks.check(query) if not found.operator.startswith("source:")]
     return any(word in each.what for each in found for word in ("keep", "waits", "no CTI passes"))
 
 

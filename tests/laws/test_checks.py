@@ -1,4 +1,4 @@
-"""What `sd.check` finds is so: the state stays, or the CTI does, however far the input's CTI goes; after the remedy it does not.
+"""What `check` finds is so: the state stays, or the CTI does, however far the input's CTI goes; after the remedy it does not.
 
 And where it finds nothing, nothing stays: over sources whose rows end every operator is empty in the end, and its CTI follows.
 """
@@ -19,6 +19,7 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.plan.node import Node, WindowAggregate
+from streamdsl.udm import UDSO
 from tests.laws.compositions import STEPS, composition
 from tests.laws.modules import Ends, EndsInside, Since
 from tests.laws.scenarios import history
@@ -217,7 +218,7 @@ def size(query: Stream, label: str, rows: Rows) -> int:
 
 def found_at(query: Stream, label: str, word: str) -> list[str]:
     """Return the levels of what is found at an operator and says a word."""
-    return [found.level for found in sd.check(query) if found.operator == label and word in f"{found.what} {found.remedy}"]
+    return [found.level for found in sd.checks.check(query) if found.operator == label and word in f"{found.what} {found.remedy}"]
 
 
 @pytest.mark.parametrize("case", KEPT, ids=repr)
@@ -250,7 +251,7 @@ def test_the_rows_of_a_session_without_a_bound_stay_with_its_cti() -> None:
 
 def test_edges_of_a_source_stay_where_the_note_says() -> None:
     query = S.join(T.clip_duration(5), on="k").distinct(lambda e: e[0].k)
-    (note,) = sd.check(query)
+    (note,) = sd.checks.check(query)
     assert (note.operator, note.level) == ("source:s", "note")
     assert "join_1 keeps each until its end comes" in note.what
     # A row of the join ends with the shorter of its two rows, so `distinct` keeps none.
@@ -263,7 +264,7 @@ def test_edges_of_a_source_stay_where_the_note_says() -> None:
         "distinct_1": 0,
     }
     remedied = S.clip_duration(5).join(T.clip_duration(5), on="k").distinct(lambda e: e[0].k)
-    assert sd.check(remedied) == []
+    assert sd.checks.check(remedied) == []
     assert all(not here["events"] for label, here in figures(remedied, edge, FAR).items() if label[:6] != "source")
 
 
@@ -271,7 +272,7 @@ def test_the_last_sample_of_a_key_stays_until_rows_end_otherwise() -> None:
     assert found_at(S.to_edges("k"), "to_edges_1", "last row of every key") == ["note"]
     assert size(S.to_edges("k"), "to_edges_1", once) == 1
     remedied = S.alter_duration(9)
-    assert sd.check(remedied) == []
+    assert sd.checks.check(remedied) == []
     assert size(remedied, "alter_lifetime_1", once) == 0
 
 
@@ -288,7 +289,7 @@ def test_an_as_of_join_without_a_tolerance_keeps_rows_or_waits() -> None:
         S.asof_join(T, on="k", tolerance=9, direction="forward"),
         S.asof_join(T.where(lambda e: e.v > 99), tolerance=9, direction="forward"),
     ):
-        assert not [found for found in sd.check(remedied) if found.operator == "asof_join_1"]
+        assert not [found for found in sd.checks.check(remedied) if found.operator == "asof_join_1"]
         here = figures(remedied, once, FAR)["asof_join_1"]
         assert here["events"] == 0
         assert here["output_cti"] >= FAR - 10
@@ -299,7 +300,7 @@ def test_the_states_of_groups_stay_unless_they_say_that_they_are_empty() -> None
         def is_empty(self, state: list[Any]) -> bool:
             return True
 
-    class Never(sd.UDSO[Any, int, int]):
+    class Never(UDSO[Any, int, int]):
         def create_state(self) -> int:
             return 0
 
@@ -311,17 +312,17 @@ def test_the_states_of_groups_stay_unless_they_say_that_they_are_empty() -> None
 
     assert found_at(scanned(Never), "scan_1", "the state of Never of every group") == ["note"]
     kept = figures(scanned(Never), once, FAR)["scan_1"]["state_bytes"]
-    assert not [found for found in sd.check(scanned(Rarely)) if found.operator == "scan_1"]
+    assert not [found for found in sd.checks.check(scanned(Rarely)) if found.operator == "scan_1"]
     assert figures(scanned(Rarely), once, FAR)["scan_1"]["state_bytes"] < kept
     assert found_at(S.throttle(5, key="k"), "scan_1", "the state of throttle(5) of every group") == ["note"]
-    assert not [found for found in sd.check(S.throttle(5)) if "of every group" in found.what]
+    assert not [found for found in sd.checks.check(S.throttle(5)) if "of every group" in found.what]
 
 
 def test_window_sequences_that_look_back_keep_every_row() -> None:
     of_all, of_some = (S.windows(ws).aggregate(n=sd.count()) for ws in (sd.astral.landmark(), sd.astral.rows_slide(3, 1)))
     assert found_at(of_all, "window_aggregate_1", "keeps more and more rows") == ["warning"]
     assert size(of_all, "window_aggregate_1", steadily) >= FAR / 2
-    assert sd.check(of_some) == []
+    assert sd.checks.check(of_some) == []
     assert size(of_some, "window_aggregate_1", steadily) <= 4
 
 
@@ -333,7 +334,7 @@ def test_window_sequences_in_groups_keep_where_each_starts() -> None:
         assert found_at(query, "window_aggregate_1", "of every key") == ["note"]
         assert groups_kept(query) == 600
     remedied = groups.windows(by_time, start=0).aggregate(n=sd.count())
-    assert sd.check(remedied) == []
+    assert sd.checks.check(remedied) == []
     assert groups_kept(remedied) == 0
 
 
@@ -350,7 +351,7 @@ def test_a_cross_join_is_noted_where_more_than_one_row_may_be_met() -> None:
     assert "join_1 cross join" in S.join(T).explain()
     mean = T.tumbling_window(5).aggregate(v=sd.avg(lambda e: e.v)).shift(5)
     for query in (S.join(T, on="k"), S.join(T, where=lambda a, b: a.v < b.v), S.join(mean)):
-        assert not [found for found in sd.check(query) if "every right row" in found.what]
+        assert not [found for found in sd.checks.check(query) if "every right row" in found.what]
 
 
 def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
@@ -362,9 +363,9 @@ def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
         assert all(a.re <= b.le for a, b in pairwise(rows))
 
 
-def findings_that_hold(query: Stream) -> Sequence[sd.Finding]:
+def findings_that_hold(query: Stream) -> Sequence[sd.checks.Finding]:
     texts = ("row by row", "stays above the module", "every left row")
-    return [found for found in sd.check(query) if not any(text in found.what for text in texts)]
+    return [found for found in sd.checks.check(query) if not any(text in found.what for text in texts)]
 
 
 def last_windows(query: Stream) -> list[str]:
@@ -389,7 +390,7 @@ def test_of_rows_that_end_nothing_stays_where_nothing_is_found(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(150))
 def test_what_keeps_rows_without_end_is_named(seed: int) -> None:
     _, query = composition(Random(seed))
-    told = set(re.findall(r"\w+_\d+", " ".join(f"{found.operator} {found.what}" for found in sd.check(query))))
+    told = set(re.findall(r"\w+_\d+", " ".join(f"{found.operator} {found.what}" for found in sd.checks.check(query))))
     if any(label.startswith(("window", "chop")) for label in told):
         return  # They give new rows for ever, of which those above keep the latest.
     # Above an operator that no CTI passes, which is told, everything waits.
@@ -410,13 +411,13 @@ def test_what_a_check_asks_of_a_plan_grows_with_the_plan() -> None:
         return answer(node, inputs)
 
     with patch.object(WindowAggregate, "open_rows", counted):
-        sd.check(s)
+        sd.checks.check(s)
     assert len(asked) <= 20
 
 
 def test_results_of_a_window_sequence_live_one_at_a_time() -> None:
     results = S.windows(sd.astral.range_slide(7, 3)).aggregate(n=sd.count())
-    assert not [found for found in sd.check(results.join(T)) if "every right row" in found.what]
+    assert not [found for found in sd.checks.check(results.join(T)) if "every right row" in found.what]
 
 
 def test_windows_of_one_tick_give_points() -> None:

@@ -28,7 +28,7 @@ def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     rng = Random(seed)
     variant, hold = rng.choice(VARIANTS), rng.choice(HOLDS)
     note(f"{variant.name}, hold={hold}")
-    at_once, held = Run(variant.query(), "speculative"), Run(variant.query(), sd.Emit(hold))
+    at_once, held = Run(variant.query(), "speculative"), Run(variant.query(), sd.emit.Emit(hold))
     now = MIN_TIME
     for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending)):
         for run in (at_once, held):
@@ -50,7 +50,7 @@ def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> 
     rng = Random(seed)
     variant, every, delay = rng.choice(VARIANTS), rng.choice((1, 2, 5)), rng.choice((0, 3, 20, INFINITY))
     note(f"{variant.name}, every={every}, max_delay={delay}")
-    smooth = Run(variant.query(), sd.Emit(every=every, max_delay=delay))
+    smooth = Run(variant.query(), sd.emit.Emit(every=every, max_delay=delay))
     at_once = Run(variant.query(), "speculative")
     for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending)):
         before = len(smooth.output.cht())
@@ -75,26 +75,26 @@ def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> 
 
 def test_with_every_second_row_a_result_leaves() -> None:
     query = sd.source("s").group_by(lambda e: e).tumbling_window(10).aggregate(n=sd.count())
-    session = query.open(emit=sd.Emit(every=2, max_delay=100))
+    session = query.open(emit=sd.emit.Emit(every=2, max_delay=100))
     session.push([sd.point(n, 3, n) for n in range(5)] + [Cti(10)])
     left = [sum(isinstance(each, Insert) for each in session.push([sd.point((n,), 12, 0)])) for n in range(12)]
     assert left == [1, 0] * 5 + [0, 0]
     assert session.why_no_output() == (
-        "sd.Emit(every=...) holds back 1 row, of which the first ends at 20; source 's' has only reached the CTI 10"
+        "sd.emit.Emit(every=...) holds back 1 row, of which the first ends at 20; source 's' has only reached the CTI 10"
     )
 
 
 def test_how_results_leave_smoothly_is_checked() -> None:
     query = sd.source("s").to_points()
     with pytest.raises(QueryError, match="n >= 1, not 0"):
-        query.open(emit=sd.Emit(every=0))
+        query.open(emit=sd.emit.Emit(every=0))
     with pytest.raises(QueryError, match="when they are final"):
-        query.open(emit=sd.Emit("5s", every=2))
+        query.open(emit=sd.emit.Emit("5s", every=2))
     with pytest.raises(QueryError, match="max_delay is for"):
-        query.open(emit=sd.Emit(max_delay="5s"))
+        query.open(emit=sd.emit.Emit(max_delay="5s"))
 
 
-def corrections(hold: sd.Emit) -> int:
+def corrections(hold: sd.emit.Emit) -> int:
     session = sd.source("s", unit="s").tumbling_window("10s").aggregate(n=sd.count()).open(emit=hold)
     out: list[Any] = []
     for t in range(200):
@@ -103,7 +103,7 @@ def corrections(hold: sd.Emit) -> int:
 
 
 def test_the_longer_results_wait_the_fewer_are_corrected() -> None:
-    counts = [corrections(sd.Emit(hold)) for hold in ("0s", "5s", "12s", "1m")]
+    counts = [corrections(sd.emit.Emit(hold)) for hold in ("0s", "5s", "12s", "1m")]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > 150
     assert counts[-1] == 0
@@ -112,7 +112,7 @@ def test_the_longer_results_wait_the_fewer_are_corrected() -> None:
 def test_a_hold_is_a_duration() -> None:
     query = sd.source("s").to_points()
     with pytest.raises(QueryError, match="a duration >= 0, not -1"):
-        query.open(emit=sd.Emit(-1))
+        query.open(emit=sd.emit.Emit(-1))
     with pytest.raises(QueryError, match=r'"watermark"|Emit\(hold'):
         query.open(emit="soon")  # type: ignore[arg-type]
-    assert query.open(emit=sd.Emit("5s")).push([sd.point("a", 7_000_000, 1)]) == []
+    assert query.open(emit=sd.emit.Emit("5s")).push([sd.point("a", 7_000_000, 1)]) == []

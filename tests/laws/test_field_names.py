@@ -94,7 +94,7 @@ def test_a_field_of_any_name_is_an_item_of_every_row(name: Any) -> None:
 def test_names_are_shown_and_come_back_whatever_is_in_them(name: Any) -> None:
     plain = exact(name)
     stream = sd.source("s").where(sd.col(name) == 3)
-    assert sd.plan_from_json(stream.plan().to_json()) == stream.plan()
+    assert sd.composing.plan_from_json(stream.plan().to_json()) == stream.plan()
     assert stream.explain()
     assert "<script>" not in stream._repr_html_()
     result = sd.from_rows([(1, 5, {name: 3})]).run()

@@ -25,7 +25,7 @@ from streamdsl.engine import batch, keys, order
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
-from streamdsl.expr import coding, kernel
+from streamdsl.expr import encoding, kernel
 from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns, polars_columns
 from streamdsl.io.libraries import columns_of
 from streamdsl.temporal import CHT, Cti, Event, Insert
@@ -178,10 +178,10 @@ def small_limits(rng: Random) -> Iterator[None]:
     many = rng.choice([2, 16, 10_000])
     few = rng.choice([1, 64])
     with ExitStack() as stack:
-        stack.enter_context(patch.object(kernel, "MANY", many))
-        stack.enter_context(patch.object(kernel, "FEW", many))
+        stack.enter_context(patch.object(kernel, "COMPILE_FROM", many))
+        stack.enter_context(patch.object(kernel, "CALL_FROM", many))
         for reader in (arrow_held, pandas_columns, polars_columns):
-            stack.enter_context(patch.object(reader, "FEW", few))
+            stack.enter_context(patch.object(reader, "MATERIALIZE_BELOW", few))
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
         stack.enter_context(patch.object(keys, "_SPREAD", rng.choice([1, 1_024])))
         stack.enter_context(patch.object(keys, "_SPARSE", rng.choice([1, 64])))
@@ -189,7 +189,7 @@ def small_limits(rng: Random) -> Iterator[None]:
         if rng.random() < 0.3:  # all texts have one fingerprint
             stack.enter_context(patch.object(arrow_fingerprints, "_hashes", lambda texts: np.zeros(len(texts), dtype=np.int64)))
         stack.enter_context(patch.object(batch, "SLICE", rng.choice([3, 17, 2**15])))
-        for coder in (coding.INTEGER_CODER, coding.TEXT_CODER, coding.TEXT_HASHER, coding.TEXT_MATCHER):
+        for coder in (encoding.INTEGER_ENCODER, encoding.TEXT_ENCODER, encoding.TEXT_HASHER, encoding.TEXT_MATCHER):
             if rng.random() < 0.3:
                 stack.enter_context(patch.object(coder, "over", lambda _: None))
             else:
@@ -201,8 +201,8 @@ def small_limits(rng: Random) -> Iterator[None]:
 def row_by_row() -> Iterator[None]:
     """Let each value be looked at for itself."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(kernel, "MANY", 2**40))
-        stack.enter_context(patch.object(kernel, "FEW", 2**40))
+        stack.enter_context(patch.object(kernel, "COMPILE_FROM", 2**40))
+        stack.enter_context(patch.object(kernel, "CALL_FROM", 2**40))
         for module, name in ((keys, "_MANY"), (keys, "_SPREAD"), (order, "_MANY")):
             stack.enter_context(patch.object(module, name, 2**40))
         yield
@@ -418,10 +418,10 @@ def test_keys_of_mixed_types_are_the_same_groups_many_at_once_as_one_by_one(seed
 @pytest.mark.parametrize("compiled", [True, False])
 def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -> None:
     rng = np.random.default_rng(3)
-    with patch.object(kernel, "MANY", many), patch.object(kernel, "FEW", many), ExitStack() as stack:
-        coding.INTEGER_CODER.load()
+    with patch.object(kernel, "COMPILE_FROM", many), patch.object(kernel, "CALL_FROM", many), ExitStack() as stack:
+        encoding.INTEGER_ENCODER.load()
         if not compiled:
-            stack.enter_context(patch.object(coding.INTEGER_CODER, "over", lambda _: None))
+            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
         for known in (
             np.arange(50),
             np.arange(50) << 40,
@@ -429,7 +429,7 @@ def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -
             np.array([-(2**63), 2**63 - 1, 0]),
         ):
             values = known[rng.integers(0, len(known), 3000)]
-            codes, found = coding.integer_codes(values)
+            codes, found = encoding.integer_codes(values)
             assert (found[codes] == values).all()
             assert len(np.unique(found)) == len(found) == codes.max() + 1
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.columnar.results import Results
-from streamdsl.expr.held import Held, with_parts
-from streamdsl.expr.lists import Lists, items_of
+from streamdsl.expr.deferred import DeferredColumn, with_parts
+from streamdsl.expr.lists import ListSource, items_of
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, object_column
 from streamdsl.io.arrow_values import arrow_array
@@ -35,7 +35,7 @@ COLUMNS: Any = st.sampled_from([ITEMS, FLOATS, TRUTHS])
 
 
 @st.composite
-def held_lists(draw: st.DrawFn, size: int | None = None) -> tuple[Held, list[list[Any]]]:
+def held_lists(draw: st.DrawFn, size: int | None = None) -> tuple[DeferredColumn, list[list[Any]]]:
     """Lists as a held column, of which the items may lie in any order, with gaps; and the lists."""
     kind: Any = draw(COLUMNS)
     lists: list[list[Any]] = draw(st.lists(kind, min_size=size or 0, max_size=4 if size is None else size))
@@ -45,10 +45,10 @@ def held_lists(draw: st.DrawFn, size: int | None = None) -> tuple[Held, list[lis
         lo[at], hi[at] = len(items), len(items) + len(lists[at])
         items += [*lists[at], *draw(st.just([]) | kind)]
     dtype = {ITEMS: np.int64, FLOATS: np.float64, TRUTHS: np.bool_}[kind]
-    return Held(Lists(np.array(items, dtype=dtype), lo, hi)), lists
+    return DeferredColumn(ListSource(np.array(items, dtype=dtype), lo, hi)), lists
 
 
-def table_of(column: Held) -> Table:
+def table_of(column: DeferredColumn) -> Table:
     return Table(Schema.record(["n", "all"]), with_parts({"n": np.zeros(len(column)), "all": column}), len(column))
 
 
@@ -70,7 +70,7 @@ def test_taken_and_put_together_they_are_the_lists(data: st.DataObject) -> None:
         items, sizes = items_of(held)
         assert same(items.tolist(), [item for each in lists for item in each])
         assert sizes.tolist() == list(map(len, lists))
-        only = Held(held.source.only(held.rows))
+        only = DeferredColumn(held.source.only(held.rows))
         assert same(only.tolist(), lists)
 
 
@@ -117,7 +117,7 @@ def put_in_slots(data: st.DataObject) -> None:
 
 @examples(200)
 @given(held_lists())
-def test_in_arrow_they_are_what_lists_of_python_are(given: tuple[Held, list[list[Any]]]) -> None:
+def test_in_arrow_they_are_what_lists_of_python_are(given: tuple[DeferredColumn, list[list[Any]]]) -> None:
     held, lists = given
     array, expected = arrow_array("all", held), arrow_array("all", object_column(lists))
     assert array.type == expected.type

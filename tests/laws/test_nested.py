@@ -22,7 +22,7 @@ from streamdsl.engine.growing import growing
 from streamdsl.engine.order import payload_keys
 from streamdsl.errors import SchemaError
 from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, evaluate_row
-from streamdsl.expr.held import AnyColumn, Held, with_parts
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, with_parts
 from streamdsl.expr.nested import is_nested, nested, rows_in
 from streamdsl.expr.nodes import Attribute, Binary, Constant, Expr, Field, Function, Make, Whole
 from streamdsl.expr.schema import Schema
@@ -301,5 +301,5 @@ def test_payloads_of_other_types_keep_them_beside_nested_ones() -> None:
 
 def test_values_without_fields_are_columns_as_they_are() -> None:
     numbers = nested(Table.from_payloads([1, 2]))
-    assert not isinstance(numbers, Held)
+    assert not isinstance(numbers, DeferredColumn)
     assert column_of([1, 2]).tolist() == numbers.tolist()

@@ -23,7 +23,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.base import Node
 from streamdsl.plan.json import FORMAT, TYPES, VERSION
-from streamdsl.plan.node import GroupApply, Shift, Source, WindowApply
+from streamdsl.plan.node import Calendar, GroupApply, Source, WindowApply
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.properties import expressions
 from streamdsl.udm.repository import repository
@@ -90,7 +90,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def back(plan: Node, *classes: type) -> Node:
-    return sd.plan_from_json(plan.to_json(), classes)
+    return sd.composing.plan_from_json(plan.to_json(), classes)
 
 
 def has_text(plan: Node) -> bool:
@@ -138,7 +138,7 @@ def test_every_type_of_a_plan_but_opaque_lambdas_is_tried() -> None:
     assert [name for name in TYPES if name not in tried and name != "Outputs"] == []
 
 
-LIMIT = sd.param("limit", int | None, default=5)
+LIMIT = sd.functions.param("limit", int | None, default=5)
 MORE: list[sd.Stream[Any]] = [
     S.where(lambda e: e.v > LIMIT),
     sd.source("trips", Trip, unit="ms", progress=sd.Progress.slack("5m"), on_violation="drop").shift("1h"),
@@ -219,10 +219,10 @@ def test_classes_are_those_that_the_reader_gives() -> None:
     ):
         back(plan)
     with pytest.raises(QueryError, match="names the class os:system"):
-        sd.plan_from_json(plan.to_json().replace(f"{__name__}:Trip", "os:system"), [Trip])
+        sd.composing.plan_from_json(plan.to_json().replace(f"{__name__}:Trip", "os:system"), [Trip])
 
 
-PLAN = json.loads(Shift(Source("trips"), 5).to_json())
+PLAN = json.loads(Calendar(Source("trips"), 0, 5).to_json())
 
 
 def changed(**change: Any) -> str:
@@ -252,8 +252,8 @@ def with_part(number: int, **change: Any) -> str:
         ),
         (with_part(0, type="Opaque"), "there is no 'Opaque'"),
         (with_part(0, type="Node"), "there is no 'Node'"),
-        (with_part(1, duration="5"), "a Shift does not fit: '5' is no duration"),
-        (with_part(1, duration=True), "a Shift does not fit: True is no duration"),
+        (with_part(1, end="5"), "a Calendar does not fit: '5' is no end"),
+        (with_part(1, end=True), "a Calendar does not fit: True is no end"),
         (with_part(1, written=3), "it has no field 'written'"),
         (with_part(1, input={"$ref": 1}), "1 is no part before it"),
         (with_part(1, input={"$ref": -1}), "-1 is no part before it"),
@@ -268,7 +268,7 @@ def with_part(number: int, **change: Any) -> str:
 )
 def test_a_text_that_is_no_plan_is_refused(text: str, told: str) -> None:
     with pytest.raises(QueryError, match=told):
-        sd.plan_from_json(text)
+        sd.composing.plan_from_json(text)
 
 
 def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan() -> None:
@@ -283,13 +283,13 @@ def test_a_text_with_anything_in_the_place_of_anything_is_refused_or_is_a_plan()
             [None, 5, "x", [], {}, {"$ref": 0}, {"$enum": ["Clip", "X"]}, {"$class": 3}, [1, {"type": "Count"}], 0.5]
         )
         try:
-            assert isinstance(sd.plan_from_json(json.dumps(found), [Trip, Stats]), Node)
+            assert isinstance(sd.composing.plan_from_json(json.dumps(found), [Trip, Stats]), Node)
         except QueryError:
             refused += 1
     assert refused > 300
 
 
 def test_missing_fields_are_named() -> None:
-    parts = [PLAN["parts"][0], {"type": "Shift", "duration": 5}]
-    with pytest.raises(QueryError, match="part 1 of the plan cannot be read: a Shift does not fit: there is no 'input'"):
-        sd.plan_from_json(changed(parts=parts))
+    parts = [PLAN["parts"][0], {"type": "Calendar", "start": 0, "end": 5}]
+    with pytest.raises(QueryError, match="part 1 of the plan cannot be read: a Calendar does not fit: there is no 'input'"):
+        sd.composing.plan_from_json(changed(parts=parts))

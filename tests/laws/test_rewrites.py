@@ -103,7 +103,7 @@ ORDERS: list[Step] = [
     lambda s: s.where(lambda e: (e.v > -2) & (e.k == "a")),
     lambda s: s.where(lambda e: e.v % 2 == 0).where(lambda e: e.k == "a"),
 ]
-"""Filters that fail on None, which `Best` and `Known` never give."""
+"""Filters that fail on None, which `Best` and `CodeNumbers` never give."""
 NARROWED: list[Step] = [
     lambda w: w.aggregate(Total()),
     lambda w: w.aggregate(Busy()),
@@ -458,10 +458,6 @@ def never(*arguments: Any) -> bool:
     return False
 
 
-def as_if_none_were_dropped(node: Node) -> str:
-    return "the same rows"
-
-
 def as_it_is(condition: Expr, projection: Expr) -> Expr:
     return condition
 
@@ -489,10 +485,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "the order of members is changed": {"streamdsl.plan.node.Windowed.takes_any_order": property(always)},
     "a field of a projection is read as one of its input": {"streamdsl.rewrite.push_filter_below_select.before": as_it_is},
     "lifetimes are read before they are altered": {"streamdsl.rewrite.push_filter_below_lifetimes.reads_lifetime": never},
-    "rows that are dropped are forgotten": {
-        f"streamdsl.plan.node.{name}.filter_below": property(as_if_none_were_dropped)
-        for name in ("AlterLifetime", "ClipInterval", "Extend")
-    },
+    "rows that are dropped are forgotten": {"streamdsl.plan.ends.Ends.keep_all_rows": property(always)},
     "pieces may come at any time": {"streamdsl.rewrite.push_filter_below_lifetimes.shows_the_same": always},
     "the right side is filtered as the left": {"streamdsl.rewrite.push_filter_below_join._put": as_left},
     "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},

@@ -22,6 +22,7 @@ from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from streamdsl.testing.random_orders import arrival_order
+from streamdsl.udm import UDSO
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from udm_examples.vwap import Trade, Vwap
@@ -50,7 +51,7 @@ class Sorted(sd.UDO[Any, int]):
         return sorted(payload["v"] for payload in payloads)
 
 
-class Seen(sd.UDSO[Any, int, int]):
+class Seen(UDSO[Any, int, int]):
     def create_state(self) -> int:
         return 0
 
@@ -58,7 +59,7 @@ class Seen(sd.UDSO[Any, int, int]):
         return state + 1, [state] * (payload["v"] > 0)
 
 
-TABLE: sd.Stream[Any] = sd.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
+TABLE: sd.Stream[Any] = sd.sources.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "tumbling": lambda s, t: by_key(s).tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
     "hopping by a number": lambda s, t: halved(s).hopping_window(8, 3).aggregate(least=sd.min(lambda e: e.v)),

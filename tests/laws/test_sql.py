@@ -26,7 +26,7 @@ PAIRS: dict[str, sd.Stream[Any]] = {
     "SELECT v * 2 + 1 AS x, -w AS y, 'it''s' AS z FROM S": S.select(x=lambda e: e.v * 2 + 1, y=lambda e: -e.w, z=sd.lit("it's")),
     "SELECT CASE WHEN v > 1 THEN 'hi' ELSE 'lo' END AS c, CAST(v AS TEXT) AS t, abs(w) AS a FROM S": S.select(
         c=sd.when(sd.col("v") > 1).then(sd.lit("hi")).otherwise(sd.lit("lo")),
-        t=lambda e: sd.cast(e.v, str),
+        t=lambda e: sd.functions.cast(e.v, str),
         a=lambda e: abs(e.w),
     ),
     "SELECT v FROM S WHERE v IS NULL": S.where(lambda e: sd.is_none(e.v)).select(v=lambda e: e.v),

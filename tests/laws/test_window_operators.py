@@ -141,7 +141,7 @@ def kind_of(event: Event[Any]) -> object:
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
     slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
-    compiled = patch("streamdsl.expr.kernel.FEW", data.draw(st.sampled_from([1, 2**14])))
+    compiled = patch("streamdsl.expr.kernel.CALL_FROM", data.draw(st.sampled_from([1, 2**14])))
     DIGIT_ADDER.load()
     with slices, compiled:
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)

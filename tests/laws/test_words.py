@@ -16,25 +16,31 @@ import pytest
 from streamdsl.expr import Inputs, evaluate, evaluate_row
 from streamdsl.expr.evaluate import RowError
 from streamdsl.expr.nodes import Constant, Expr, Field, Function, application
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
-from streamdsl.expr.vector import Same, contained
-from streamdsl.expr.words import WORDS, Word
+from streamdsl.expr.vector import Scalar, contains
 from tests.laws.tracing.law import canon, outcome
 from tests.laws.words import OTHERS, VALUES, fields, node, rows
 
 ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, ".split": 2, "local_time": 3, "truncate": 3}
+OWN = ("**", "floor_time", "ceil_time")
+TIMES = ("add_time", "reach", "earliest", "latest", "to_ticks", "to_duration")
+KINDS_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("//", "&", "|", "^"), ("int", "bool")),
+    **dict.fromkeys(TIMES, ("int",)),
+}
 SMALL: list[Any] = [0, 1, 2, 3, -2, True, 0.5, None]
 MIXED: list[Any] = [*VALUES["int"], *VALUES["float"], True, None, *VALUES["str"][:8], *OTHERS]
 COLUMNS: dict[str, list[Any]] = {**VALUES, "mixed": MIXED, "others": OTHERS, "small": SMALL}
 NUMBERS = ("int", "float", "bool", "none", "small")
 
 
-def arities(word: Word) -> set[int]:
+def arities(word: ScalarFunction) -> set[int]:
     return {len(kinds) for kinds in word.native} or {ARITIES.get(word.name, 1)}
 
 
-def columns(word: Word, arity: int) -> list[tuple[str, ...]]:
+def columns(word: ScalarFunction, arity: int) -> list[tuple[str, ...]]:
     """Return kinds of columns to try a word on; a power or a product must not fill the memory."""
     if word.name in ("**", ".zfill"):
         return [(kind, "small") for kind in COLUMNS]
@@ -42,6 +48,10 @@ def columns(word: Word, arity: int) -> list[tuple[str, ...]]:
         return [*itertools.product(NUMBERS, NUMBERS), ("str", "small"), ("small", "str"), ("others", "small")]
     if word.name == "local_time":
         return [(kind, "zone", unit) for kind in COLUMNS for unit in ("unit", "none")]
+    if word.name in ("floor_time", "ceil_time"):
+        return [(kind, "step", "start") for kind in COLUMNS]
+    if word.name in ("to_ticks", "to_duration"):
+        return [(kind, unit) for kind in COLUMNS for unit in ("unit", "none")]
     if word.name == "truncate":
         return [(kind, *("step", "start")[: arity - 1]) for kind in COLUMNS]
     if arity <= 2:
@@ -75,8 +85,8 @@ def over_columns(expr: Expr, payloads: list[dict[str, Any]]) -> list[Any]:
     return list(found)
 
 
-@pytest.mark.parametrize("word", WORDS.values(), ids=WORDS.keys())
-def test_a_word_means_the_same_over_columns_and_row_by_row(word: Word) -> None:
+@pytest.mark.parametrize("word", SCALAR_FUNCTIONS.values(), ids=SCALAR_FUNCTIONS.keys())
+def test_a_word_means_the_same_over_columns_and_row_by_row(word: ScalarFunction) -> None:
     rng = random.Random(word.name)
     for arity in arities(word):
         expr = node(word, fields(arity))
@@ -87,9 +97,11 @@ def test_a_word_means_the_same_over_columns_and_row_by_row(word: Word) -> None:
                 check(expr, rng.choices(table, k=rng.randint(1, 3)))
 
 
-@pytest.mark.parametrize("name", [word.name for word in WORDS.values() if word.native and word.name not in ("[]", "[:]")])
+@pytest.mark.parametrize(
+    "name", [word.name for word in SCALAR_FUNCTIONS.values() if word.native and word.name not in ("[]", "[:]")]
+)
 def test_a_word_means_the_same_with_a_constant(name: str) -> None:
-    word = WORDS[name]
+    word = SCALAR_FUNCTIONS[name]
     for arity in arities(word) - {1}:
         for place, constant in itertools.product(range(arity), [0, 3, -1.5, True, None, "a", 2**70]):
             arguments = [Constant(constant) if n == place else Field(f"x{n}") for n in range(arity)]
@@ -98,17 +110,27 @@ def test_a_word_means_the_same_with_a_constant(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [word.name for word in WORDS.values() if word.columns is not None and word.name not in ("**", "contains")]
+    "name", [word.name for word in SCALAR_FUNCTIONS.values() if word.columns is not None and word.name not in (*OWN, "contains")]
 )
 def test_numpy_computes_where_it_is_certain(name: str) -> None:
-    word = WORDS[name]
+    word = SCALAR_FUNCTIONS[name]
     assert word.columns is not None
-    for kind in ("int", "bool") if name in ("//", "&", "|", "^") else ("int", "float", "bool"):
+    for kind in KINDS_OF.get(name, ("int", "float", "bool")):
         column = Table.from_payloads([{"x": value} for value in VALUES[kind][2:6] or [True, True]]).columns["x"]
         arity = min(arities(word))
-        found = word.columns(column, *[Same(VALUES[kind][0] or 1)] * (arity - 1))
+        found = word.columns(column, *[Scalar(VALUES[kind][0] or 1)] * (arity - 1))
         assert found is not None, kind
         assert found.dtype != object
+
+
+@pytest.mark.parametrize("name", ["floor_time", "ceil_time"])
+@pytest.mark.parametrize(("period", "phase"), [(1, 0), (5, 0), (5, 3), (2**62, 7)])
+def test_numpy_computes_grids_of_constants(name: str, period: int, phase: int) -> None:
+    word, values = SCALAR_FUNCTIONS[name], [-7, -1, 0, 4, 5, 2**40]
+    assert word.columns is not None
+    found = word.columns(Table.from_payloads(values).columns["value"], Scalar(period), Scalar(phase))
+    assert found is not None
+    assert found.tolist() == [word.python(value, period, phase) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +144,13 @@ def test_membership_in_a_constant_tuple(whole: tuple[Any, ...]) -> None:
 
 def test_membership_of_typed_columns_is_computed_by_numpy() -> None:
     for whole, values in (((1, 3), [1, 2]), (("a", "b"), ["a", "c"])):
-        found = contained(Same(whole), Table.from_payloads(values).columns["value"])
+        found = contains(Scalar(whole), Table.from_payloads(values).columns["value"])
         assert found is not None
         assert found.tolist() == [True, False]
 
 
 def test_every_node_that_is_a_word_is_found_again() -> None:
-    for word in WORDS.values():
+    for word in SCALAR_FUNCTIONS.values():
         for arity in arities(word):
             assert application(node(word, fields(arity))) == (word, tuple(fields(arity)))
 
@@ -137,9 +159,9 @@ TYPES: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str, 
 TAME: dict[str, list[Any]] = {**VALUES, "int": [0, 1, -1, 2, 7, 300], "str": VALUES["str"][:12]}
 
 
-@pytest.mark.parametrize("name", [word.name for word in WORDS.values() if word.native or word.others or word.gives])
+@pytest.mark.parametrize("name", [word.name for word in SCALAR_FUNCTIONS.values() if word.native or word.others or word.gives])
 def test_a_word_gives_what_the_table_says(name: str) -> None:
-    word = WORDS[name]
+    word = SCALAR_FUNCTIONS[name]
     for arity in arities(word):
         for kinds in itertools.product(VALUES, repeat=arity):
             wanted = word.result(kinds)

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 from zoneinfo import ZoneInfo
 
 from streamdsl.expr.nodes import Binary, BinaryOp, Expr, Field, Function, Method, Unary, UnaryOp
-from streamdsl.expr.words import WORDS, Word
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 
 BIG = 2**63 - 1
 INTS: list[Any] = [0, 1, -1, 2, 3, -3, 7, -7, 10, 2**31, 2**53 + 1, -(2**53) - 1, BIG, BIG - 1, -BIG - 1]
@@ -84,7 +84,7 @@ OTHERS: list[Any] = [
 MOST = 700
 
 
-def node(word: Word, arguments: Sequence[Expr]) -> Expr:
+def node(word: ScalarFunction, arguments: Sequence[Expr]) -> Expr:
     """Return the expression that is a word of arguments."""
     first, *rest = arguments
     if word.name.startswith("."):
@@ -106,8 +106,8 @@ def rows(columns: Sequence[Sequence[Any]], most: int = MOST) -> list[tuple[Any, 
     return random.Random(most).sample(found, most) if len(found) > most else found
 
 
-def native() -> Iterator[tuple[Word, tuple[str, ...], str]]:
+def native() -> Iterator[tuple[ScalarFunction, tuple[str, ...], str]]:
     """Yield each word, the kinds of its arguments, and the kind of its result, that the table calls native."""
-    for word in WORDS.values():
+    for word in SCALAR_FUNCTIONS.values():
         for kinds, result in word.native.items():
             yield word, kinds, result

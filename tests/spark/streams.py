@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 import streamdsl as sd
 from streamdsl.testing import arrival_orders
+from streamdsl.udm import UDSO
 from tests.laws.modules import Above, Alone
 from tests.spark.helpers import stream
 from tests.spark.test_incremental import Copies, Odd, Total
@@ -28,7 +29,7 @@ class Spread(sd.UDA[int, int]):
         return max(payloads) - min(payloads)
 
 
-class Numbered(sd.UDSO[Any, int, int]):
+class Numbered(UDSO[Any, int, int]):
     def create_state(self) -> int:
         return 0
 
@@ -121,7 +122,7 @@ QUERIES: dict[str, sd.Stream[Any]] = {
     .select(v=lambda v: v)
     .distinct(),
     "reference data, rows in order, a module that sees times": stream()
-    .join(sd.from_table(NAMES), on="k", select=NAMED)
+    .join(sd.sources.from_table(NAMES), on="k", select=NAMED)
     .group_by("name")
     .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
     .select(name=lambda e: e[0], lived=lambda e: e[1].lived),

@@ -11,7 +11,7 @@ from tests.spark.helpers import check, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-LIMIT = sd.param("limit", int, default=0)
+LIMIT = sd.functions.param("limit", int, default=0)
 
 
 def test_a_bound_parameter_is_a_constant_that_runs_natively() -> None:
@@ -40,6 +40,6 @@ def test_several_outputs_are_what_each_query_gives() -> None:
     rows = [(row.le, row.re, row.payload) for row in history(5, unending=False)]
     busy = stream().where(lambda e: e.v > LIMIT)
     queries: dict[str, sd.Stream[Any]] = {"busy": busy, "n": busy.tumbling_window(5).aggregate(n=sd.count())}
-    on_spark = sd.run_all(queries, {"s": rows}, engine="spark")
-    for name, result in sd.run_all(queries, {"s": rows}, engine="reference").items():
+    on_spark = sd.composing.run_all(queries, {"s": rows}, engine="spark")
+    for name, result in sd.composing.run_all(queries, {"s": rows}, engine="reference").items():
         assert on_spark[name].cht() == result.cht()

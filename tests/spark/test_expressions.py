@@ -16,8 +16,8 @@ from streamdsl.errors import UserCodeError
 from streamdsl.expr import describe
 from streamdsl.expr.evaluate import evaluate_row
 from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
+from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.words import WORDS, Word
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
@@ -91,7 +91,7 @@ def _check_raises(expr: Expr, payload: Any, others: list[Any], error: Exception,
         assert type(error).__name__ in str(raised.value)
 
 
-SIGNATURES: dict[tuple[str, ...], list[Word]] = {}
+SIGNATURES: dict[tuple[str, ...], list[ScalarFunction]] = {}
 for _word, _kinds, _ in native():
     SIGNATURES.setdefault(_kinds, []).append(_word)
 
@@ -112,7 +112,7 @@ def cases(kinds: Sequence[str]) -> list[dict[str, Any]]:
     return [{f"{name}{i}": v for name, row in zip("xy", pair, strict=True) for i, v in enumerate(row)} for pair in pairs]
 
 
-def tries(word: Word, kinds: Sequence[str]) -> list[Expr]:
+def tries(word: ScalarFunction, kinds: Sequence[str]) -> list[Expr]:
     """Return a word of columns without None, and of columns with None where that may matter."""
     if word.name == "truncate":  # on Spark the grid must be a constant one
         return [Function(word.name, (Field("x0"), *map(Constant, (60, 7)[: len(kinds) - 1])))]
@@ -183,11 +183,11 @@ def test_what_raises_in_python_fails_the_task(name: str) -> None:
 
 
 def test_spark_writes_the_words_that_the_table_calls_native_and_no_others() -> None:
-    assert {*SQL, "is_none"} == {word.name for word in WORDS.values() if word.native}
+    assert {*SQL, "is_none"} == {word.name for word in SCALAR_FUNCTIONS.values() if word.native}
 
 
 def test_words_of_other_types_run_in_python() -> None:
-    for word in WORDS.values():
+    for word in SCALAR_FUNCTIONS.values():
         for arity in {len(kinds) for kinds in word.native}:
             for kinds in set(itertools.product(VALUES, repeat=arity)) - set(word.native):
                 payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}
@@ -261,7 +261,7 @@ def test_truth_of_every_kind() -> None:
         rows = [sd.Insert(n, n, n + 1, {"a": a}) for n, a in enumerate(given)]
         kept = {row.le for row in run_batch(plan, {"s": bind(rows, Source("s"))}).cht()}
         assert kept == {n for n, a in enumerate(given) if a}, kind
-    with pytest.raises(UserCodeError, match="a predicate gave None"):
+    with pytest.raises(UserCodeError, match="a predicate returned None"):
         run_batch(plan, {"s": bind([sd.Insert(0, 0, 1, {"a": 1}), sd.Insert(1, 0, 1, {"a": None})], Source("s"))}).cht()
 
 
@@ -272,16 +272,16 @@ IN_PYTHON: dict[str, Callable[[Any], Any]] = {
     "repeated text": lambda e: e.s * 2,
     "upper": lambda e: e.s.upper(),
     "title": lambda e: e.s.title(),
-    "a cast of a float to text": lambda e: sd.cast(e.f, str),
-    "a cast of text to a number": lambda e: sd.cast(e.s, int),
+    "a cast of a float to text": lambda e: sd.functions.cast(e.f, str),
+    "a cast of text to a number": lambda e: sd.functions.cast(e.s, int),
     "an empty text replaced": lambda e: e.s.replace("", "x"),
     "a text replaced that is not constant": lambda e: e.s.replace(e.s, "x"),
     "a slice with steps": lambda e: e.s[::2],
-    "a later value that may fail": lambda e: sd.coalesce(e.a, 1 // e.a),
-    "what may fail, in no tuple": lambda e: sd.contains((), 1 // e.a),
-    "membership among what Spark has no constants of": lambda e: sd.contains((1, 2**70), e.a),
-    "a datetime rounded down": lambda e: sd.truncate(e.a, "1h"),
-    "clocks": lambda e: sd.local_time(e.a, "Europe/Vienna", "s").hour,
+    "a later value that may fail": lambda e: sd.functions.coalesce(e.a, 1 // e.a),
+    "what may fail, in no tuple": lambda e: sd.functions.contains((), 1 // e.a),
+    "membership among what Spark has no constants of": lambda e: sd.functions.contains((1, 2**70), e.a),
+    "a datetime rounded down": lambda e: sd.functions.truncate(e.a, "1h"),
+    "clocks": lambda e: sd.functions.local_time(e.a, "Europe/Vienna", "s").hour,
     "mixed branches": lambda e: sd.when(e.a > 0).then(1).otherwise(0.5),
     "big constant": lambda e: e.a < 2**64,
     "a function": lambda e: len(e.s),
@@ -302,14 +302,14 @@ def test_what_is_not_certain_runs_in_python(name: str) -> None:
 def test_what_python_computes_has_a_type_where_that_is_certain() -> None:
     rows = [(n, n + 1, {"a": n, "f": n / 2, "s": text}) for n, text in enumerate(TEXTS)]
     query = sd.source("s").select(
-        u=lambda e: e.s.upper(), f=lambda e: e.f // 1, t=lambda e: sd.cast(e.f, str), z=lambda e: e.s[::-1].zfill(e.a)
+        u=lambda e: e.s.upper(), f=lambda e: e.f // 1, t=lambda e: sd.functions.cast(e.f, str), z=lambda e: e.s[::-1].zfill(e.a)
     )
     plan = query.plan()
     assert isinstance(plan, Select)
     row = PayloadRef(type_of_payloads(Schema.record(("a", "f", "s")), [rows[0][2]]))
     assert infer(plan.projection, Env((row,))).ddl == "struct<f0:string,f1:double,f2:string,f3:string>"
     given = {"s": [sd.Insert(n, *row) for n, row in enumerate(rows)]}
-    longer = query.where(lambda e: (sd.length(e.u) > 0) & (e.f >= 1))
+    longer = query.where(lambda e: (sd.functions.length(e.u) > 0) & (e.f >= 1))
     assert_cht_equal(longer.run(given, engine="spark").cht(), longer.run(given, engine="reference").cht())
 
 
@@ -354,8 +354,8 @@ def test_settings_of_the_session_change_nothing(spark: Any) -> None:
         compare(Binary("/", A, B), [{"a": a, "b": b} for a in INTS for b in VALUES["float"]])
         clocks = sd.source("s", unit="s").select(
             lambda e, life: (
-                sd.local_time(e.t, "Europe/Vienna").isoformat(),
-                sd.local_time(life.le, "America/New_York", unit="s").hour,
+                sd.functions.local_time(e.t, "Europe/Vienna").isoformat(),
+                sd.functions.local_time(life.le, "America/New_York", unit="s").hour,
             )
         )
         instants = [value for value in OTHERS if isinstance(value, datetime) and 1900 < value.year < 2100]

@@ -113,7 +113,7 @@ def test_an_integer_that_leaves_int64_says_where(name: str) -> None:
 
 def test_spark_s_own_error_has_the_same_text(spark: Any) -> None:
     frame = spark.sql("select 1L as le, 9L as re, 0L as v, repeat('x', 1000) as k")
-    out = stream().select(x=lambda e: sd.length(e.k) // e.v).on_spark(spark).batch({"s": frame})
+    out = stream().select(x=lambda e: sd.functions.length(e.k) // e.v).on_spark(spark).batch({"s": frame})
     with pytest.raises(Exception, match="ZeroDivisionError in user code: ") as raised:
         out.collect()
     assert re.search(rf"at operator select_1, lambda in {FILE}, line \d+, payload Record\(v=0, k='x{{400}}'\)", str(raised.value))
@@ -124,7 +124,7 @@ def test_no_setting_has_spark_raise_an_error_of_its_own(spark: Any, ansi: str) -
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        query = stream().select(x=lambda e: sd.cast(e.f / e.v, int), y=lambda e: -(e.big * 4) // e.v)
+        query = stream().select(x=lambda e: sd.functions.cast(e.f / e.v, int), y=lambda e: -(e.big * 4) // e.v)
         assert f"lambda in {FILE}" in str(failure(query, "spark"))
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)

@@ -15,6 +15,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.errors import EventError, QueryError, SchemaError, UnsupportedOnSpark, UserCodeError
 from streamdsl.spark import OnSpark, explain_spark, translated
+from streamdsl.udm import UDSO
 from tests.spark.helpers import PYTHON, physical_plan
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def test_physical_events_that_match_nothing_fail(spark: SparkSession) -> None:
                 sd.source("s").on_spark(spark).batch({"s": frame}).collect()
 
 
-class Kept(sd.UDSO[Any, int, int]):
+class Kept(UDSO[Any, int, int]):
     def create_state(self) -> int:
         return 0
 

@@ -13,7 +13,7 @@ from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.nodes import Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.io.sources import bind
-from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Matching, Node, Select, Shift, Source, Union
+from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Matching, Node, Select, Source, Union, shift
 from streamdsl.spark import run_batch
 from streamdsl.testing import assert_cht_equal
 from tests.spark.helpers import check, explained, history, stream
@@ -108,7 +108,7 @@ OTHERS: dict[str, Callable[[Group, Node], Node]] = {
     "clip": lambda group, other: ClipBy(group, other, Matching()),
     "clip the other": lambda group, other: ClipBy(other, group, Matching()),
     "union": lambda group, other: Union((group, other)),
-    "the other alone": lambda group, other: Shift(other, 1),
+    "the other alone": lambda group, other: shift(other, 1),
 }
 
 

@@ -18,11 +18,10 @@ pytest.importorskip("pyarrow")
 
 import streamdsl as sd
 from streamdsl.errors import EventError, SchemaError, TimeOverflow, UnboundedOutputError, UnsupportedOnSpark, UserCodeError
-from streamdsl.expr.nodes import Field, Opaque, Whole
+from streamdsl.expr.nodes import Field, Life, Opaque, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
-from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
-from streamdsl.plan.nodes.lifetimes import LifetimeChange
+from streamdsl.plan.node import AlterLifetime, Group, GroupApply, Node, WindowAggregate
 from streamdsl.spark import explain_spark
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import (
@@ -312,11 +311,8 @@ class Learning(AnyUDA[Any, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Delay(LifetimeChange):
+class Delay(AlterLifetime):
     """An operator without a lowering."""
-
-    def describe(self) -> str:
-        return ""
 
 
 SOURCE = sd.source("s").plan()
@@ -334,7 +330,7 @@ UNKNOWN: dict[str, tuple[Node, str]] = {
         "weekly windows",
     ),
     "modules": (counting(CountWindows(2), Learning()), "Learning is of a kind of modules that"),
-    "operators": (Delay(SOURCE), "the operator"),
+    "operators": (Delay(SOURCE, Life("le"), Life("re")), "the operator"),
 }
 
 

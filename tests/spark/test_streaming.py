@@ -73,7 +73,7 @@ def test_what_streams_need_is_said(streaming: Any, tmp_path: Path) -> None:
         on_spark.stream({})
     with pytest.raises(QueryError, match="no source 'x'"):
         on_spark.stream({"x": frame})
-    table = sd.from_table([{"k": "a", "name": "A"}])
+    table = sd.sources.from_table([{"k": "a", "name": "A"}])
     with pytest.raises(QueryError, match="there is nothing to stream"):
         table.on_spark(streaming).stream({})
     named = stream().select(kind=lambda e: e.k, id=lambda e: e.v, shard=lambda e: e.m).on_spark(streaming).stream({"s": frame})

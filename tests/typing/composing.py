@@ -12,18 +12,18 @@ from tests.typing.payloads import Trip, trips
 
 
 def checks() -> None:
-    found = sd.check(trips)
-    assert_type(found, list[sd.Finding])
+    found = sd.checks.check(trips)
+    assert_type(found, list[sd.checks.Finding])
     assert_type(found[0].level, Literal["warning", "note"])
     assert_type(found[0].line, int | None)
-    sd.check(trips.tumbling_window("1h"))  # type: ignore[arg-type]
+    sd.checks.check(trips.tumbling_window("1h"))  # type: ignore[arg-type]
     found[0].line = 5  # type: ignore[misc]
 
 
 def parameters() -> None:
-    limit = sd.param("limit", float)
+    limit = sd.functions.param("limit", float)
     assert_type(limit, float)
-    assert_type(sd.param("limit", int, default=3), int)
+    assert_type(sd.functions.param("limit", int, default=3), int)
     assert_type(trips.where(lambda e: e.fare > limit), sd.Stream[Trip])
     assert_type(trips.select(lambda e: e.fare * limit), sd.Stream[float])
     assert_type(trips.bind(limit=3.5), sd.Stream[Trip])
@@ -31,9 +31,9 @@ def parameters() -> None:
 
 
 def outputs() -> None:
-    assert_type(sd.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
-    sd.run_all([trips])  # type: ignore[arg-type]
-    sd.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
+    assert_type(sd.composing.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
+    sd.composing.run_all([trips])  # type: ignore[arg-type]
+    sd.composing.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
 
 
 def attaching() -> None:
@@ -48,5 +48,5 @@ def attaching() -> None:
 def plans() -> None:
     text = trips.plan().to_json()
     assert_type(text, str)
-    assert_type(sd.plan_from_json(text, [Trip]), Node)
-    sd.plan_from_json(text, classes=["Trip"])  # type: ignore[list-item]
+    assert_type(sd.composing.plan_from_json(text, [Trip]), Node)
+    sd.composing.plan_from_json(text, classes=["Trip"])  # type: ignore[list-item]

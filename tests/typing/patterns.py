@@ -26,8 +26,8 @@ def patterns() -> None:
     assert_type(grouped, sd.Stream[tuple[int, sd.Record]])
 
 
-def written(p: sd.Steps[Trip]) -> sd.Pattern[Trip]:
-    start: sd.Step[Trip] = p.start.where(lambda e: e.fare > 3)
+def written(p: sd.pattern.Steps[Trip]) -> sd.pattern.Pattern[Trip]:
+    start: sd.pattern.Step[Trip] = p.start.where(lambda e: e.fare > 3)
     return start.then(p.end).within(5)
 
 

@@ -23,8 +23,8 @@ def declared() -> None:
     assert_type(sd.from_jsonl(["a.jsonl", "b.jsonl"], Zone, start="at"), sd.Stream[Zone])
     assert_type(sd.from_csv("fares.csv", float), sd.Stream[float])
     assert_type(sd.from_rows(rows, Trip), sd.Stream[Trip])
-    assert_type(sd.from_table(frame, Trip), sd.Stream[Trip])
-    assert_type(sd.from_table([Trip(1, 2.0, "x", 3.0)]), sd.Stream[Trip])
+    assert_type(sd.sources.from_table(frame, Trip), sd.Stream[Trip])
+    assert_type(sd.sources.from_table([Trip(1, 2.0, "x", 3.0)]), sd.Stream[Trip])
     assert_type(sd.from_events(events, Trip, progress=sd.Progress.ordered()), sd.Stream[Trip])
 
 
@@ -34,8 +34,8 @@ def found() -> None:
     assert_type(sd.from_polars(..., None, "at"), sd.Stream[sd.Record])  # type: ignore[arg-type]
     assert_type(sd.from_parquet("trips.parquet"), sd.Stream[sd.Record])
     assert_type(sd.from_rows(rows), sd.Stream[sd.Record])
-    assert_type(sd.from_table(frame), sd.Stream[sd.Record])
-    assert_type(sd.from_table([{"fare": 2.0}]), sd.Stream[sd.Record])
+    assert_type(sd.sources.from_table(frame), sd.Stream[sd.Record])
+    assert_type(sd.sources.from_table([{"fare": 2.0}]), sd.Stream[sd.Record])
     assert_type(sd.from_events(events), sd.Stream[sd.Record])
     assert_type(sd.from_events([sd.point("a", 1, 2.0)]), sd.Stream[float])
 

@@ -9,6 +9,7 @@ from typing import Any, assert_type
 
 import streamdsl as sd
 from streamdsl.testing import UdmReport, check_udm, run_udm
+from streamdsl.udm import UDSO
 from tests.typing.payloads import Stats, Trip, numbers, trips, zones
 
 
@@ -60,7 +61,7 @@ def select() -> None:
     assert_type(trips.select_many(lambda e: e.vendor.split()), sd.Stream[str])
 
 
-class Total(sd.UDSO[float, float, float]):
+class Total(UDSO[float, float, float]):
     def create_state(self) -> float:
         return 0.0
 

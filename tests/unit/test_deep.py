@@ -23,8 +23,8 @@ QUERIES = {
     "a chain": CHAIN + "assert [row.payload for row in q.bind(s=rows).run().cht()] == [503]",
     "a chain in the reference": CHAIN + "assert len(q.bind(s=rows).run(engine='reference').cht()) == 1",
     "a chain shown and checked": CHAIN
-    + "assert q.explain() and q.explain(rules=True) and repr(q) and q._repr_html_() and not sd.check(q)",
-    "a chain as JSON": CHAIN + "assert sd.plan_from_json(q.plan().to_json()) == q.plan()",
+    + "assert q.explain() and q.explain(rules=True) and repr(q) and q._repr_html_() and not sd.checks.check(q)",
+    "a chain as JSON": CHAIN + "assert sd.composing.plan_from_json(q.plan().to_json()) == q.plan()",
     "a session": CHAIN + "assert len(q.open().push([sd.Insert('a', 1, 5, 3)])) == 1",
     "many shifts": "q = s\nfor _ in range(1000): q = q.shift(1)\nassert q.bind(s=rows).run().cht().rows[0].le == 1001",
     "many terms": "e = functools.reduce(operator.add, [sd.col('value')] * 1000)\n"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.members import Members, Values, counts_in
 from streamdsl.engine.codes import factorise
 from streamdsl.engine.sorting import stable_order
-from streamdsl.expr.held import AnyColumn, Held
-from streamdsl.expr.lists import Lists
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn
+from streamdsl.expr.lists import ListSource
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
@@ -187,7 +187,7 @@ def lists(function: Collect, values: Values) -> AnyColumn:
     """Return the lists of all values."""
     at, lo, hi = values.members.ranges
     if (column := values.column[at]).dtype != object:
-        return Held(Lists(column, lo, hi))
+        return DeferredColumn(ListSource(column, lo, hi))
     items: list[Any] = column.tolist()
     return object_column([items[start:stop] for start, stop in zip(lo.tolist(), hi.tolist(), strict=True)])
 

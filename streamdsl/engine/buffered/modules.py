@@ -15,10 +15,10 @@ from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.held import Held as HeldColumn
+from streamdsl.expr.deferred import AnyColumn
+from streamdsl.expr.deferred import DeferredColumn as HeldColumn
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
-from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks

@@ -11,9 +11,9 @@ from streamdsl.engine.buffered.members import Members, Pairs, Values
 from streamdsl.engine.buffered.modules import MemberAggregate, Windows
 from streamdsl.engine.buffered.runs import as_integers
 from streamdsl.engine.sorting import stable_order
-from streamdsl.expr.coding import ordered_codes
-from streamdsl.expr.held import AnyColumn, Held, with_parts
-from streamdsl.expr.lists import Lists
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, with_parts
+from streamdsl.expr.encoding import ordered_codes
+from streamdsl.expr.lists import ListSource
 from streamdsl.expr.nested import field_of_nested, is_nested, nested
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero
@@ -42,7 +42,7 @@ class RankedAggregate(MemberAggregate):
         found = _ranks(field_of_nested(part, "_0")) if is_nested(part) else None
         if found is not None:
             return self._of_ranks(found, field_of_nested(part, "_1"), members)
-        column = part.column if isinstance(part, Held) else part
+        column = part.column if isinstance(part, DeferredColumn) else part
         return column_of(self._of_each(Values(column, members), requested))
 
     def _of_ranks(self, found: _Ranks, rows: AnyColumn, members: Members) -> AnyColumn:
@@ -53,12 +53,12 @@ class RankedAggregate(MemberAggregate):
         if self.function.rank:
             items = nested(Table(Schema.tuple(2), with_parts({"_0": places, "_1": items}), len(places)))
         stops = np.cumsum(sizes)
-        return Held(Lists(items, stops - sizes, stops))
+        return DeferredColumn(ListSource(items, stops - sizes, stops))
 
 
 def _ranks(values: AnyColumn) -> _Ranks | None:
     """Return the ranks of values, None if Python must compare them. NaN is the largest, None has no rank."""
-    column = values.column if isinstance(values, Held) else values
+    column = values.column if isinstance(values, DeferredColumn) else values
     at = np.arange(len(column))
     if column.dtype == object:
         listed = column.tolist()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.growing import GrowingColumn, GrowingTable
 from streamdsl.engine.ids import Ids
-from streamdsl.expr.held import AnyColumn, with_parts
+from streamdsl.expr.deferred import AnyColumn, with_parts
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks

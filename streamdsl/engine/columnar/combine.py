@@ -15,7 +15,7 @@ from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import integer_codes, ordered_codes
+from streamdsl.expr.encoding import integer_codes, ordered_codes
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -38,7 +38,7 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     are_single = all(part.is_single for part in parts)
     if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
         return _counted(parts, block)
-    found = _spread(parts, block) if block.rows >= kernel.MANY and all(map(_is_plain, parts)) else None
+    found = _spread(parts, block) if block.rows >= kernel.COMPILE_FROM and all(map(_is_plain, parts)) else None
     if found is not None:
         return found
     rows = Pending.concat(parts)

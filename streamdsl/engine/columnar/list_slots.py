@@ -6,8 +6,8 @@ import numpy as np
 
 from streamdsl.engine.growing import growing
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.expr.held import Held, Rows
-from streamdsl.expr.lists import Lists, items_of
+from streamdsl.expr.deferred import DeferredColumn, Rows
+from streamdsl.expr.lists import ListSource, items_of
 
 _SPARE = 64
 _ALL = slice(None)
@@ -16,14 +16,14 @@ _ALL = slice(None)
 class ListSlots:
     """A list for each slot, empty at first. Items are never overwritten, so lists that were taken stay valid.
 
-    >>> lists = Lists(np.array([5, 7]), np.array([0]), np.array([2]))
+    >>> lists = ListSource(np.array([5, 7]), np.array([0]), np.array([2]))
     >>> slots = ListSlots(2, lists)
-    >>> slots.put(np.array([1]), Held(lists))
+    >>> slots.put(np.array([1]), DeferredColumn(lists))
     >>> slots.take(np.array([0, 1])).tolist()
     [[], [5, 7]]
     """
 
-    def __init__(self, size: int, like: Lists) -> None:
+    def __init__(self, size: int, like: ListSource) -> None:
         self._items = growing(like.items[:0])
         self._lo: Rows = np.zeros(size, dtype=np.intp)
         self._hi: Rows = np.zeros(size, dtype=np.intp)
@@ -38,16 +38,20 @@ class ListSlots:
         """Make the lists of slots empty."""
         self._lo[slots] = self._hi[slots] = 0
 
-    def take(self, slots: Rows | slice) -> Held:
+    def take(self, slots: Rows | slice) -> DeferredColumn:
         """Return the lists of slots."""
-        return Held(Lists(self._items.part(_ALL), self._lo[slots], self._hi[slots]))
+        return DeferredColumn(ListSource(self._items.part(_ALL), self._lo[slots], self._hi[slots]))
 
-    def are_like(self, lists: Lists) -> bool:
+    def are_like(self, lists: ListSource) -> bool:
         """Say whether the items of lists have the column type of those here."""
         items, known = lists.items, self._items.part(slice(0, 0))
-        return isinstance(items, Held) if isinstance(known, Held) else not isinstance(items, Held) and items.dtype == known.dtype
+        return (
+            isinstance(items, DeferredColumn)
+            if isinstance(known, DeferredColumn)
+            else not isinstance(items, DeferredColumn) and items.dtype == known.dtype
+        )
 
-    def put(self, slots: Rows, lists: Held) -> None:
+    def put(self, slots: Rows, lists: DeferredColumn) -> None:
         """Replace the lists of slots by others with the same column type."""
         items, sizes = items_of(lists)
         if self._n_items + len(items) > self._most:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.list_slots import ListSlots
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.expr.held import HeldColumns, parts_of
-from streamdsl.expr.lists import lists_of, same_lists
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.deferred import DeferredColumns, parts_of
+from streamdsl.expr.lists import equal_lists, list_source
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
 from streamdsl.temporal.payload import payload_key
@@ -62,14 +62,14 @@ class Results:
         if not self._lists:
             return Table(self._schema, columns, len(slots))
         held = {name: lists.take(slots) for name, lists in self._lists.items()}
-        return Table(self._schema, HeldColumns({**columns, **held}), len(slots))
+        return Table(self._schema, DeferredColumns({**columns, **held}), len(slots))
 
     def put(self, slots: Rows, payloads: Table) -> None:
         """Record the emitted results of slots."""
         payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, part in parts_of(payloads.columns).items():
             if (lists := self._lists.get(name)) is not None:
-                if (source := lists_of(part)) is not None and lists.are_like(source):
+                if (source := list_source(part)) is not None and lists.are_like(source):
                     lists.put(slots, part)  # type: ignore[arg-type]
                     continue
                 self._make(name)
@@ -128,7 +128,7 @@ class Results:
         """Bring payloads and results to one schema. If schemas differ, both become whole objects."""
         if self._schema is None or (payloads.schema != self._schema and not self.is_emitted.any()):
             self._schema, size = payloads.schema, len(self.is_emitted)
-            found = {name: lists_of(part) for name, part in parts_of(payloads.columns).items()}
+            found = {name: list_source(part) for name, part in parts_of(payloads.columns).items()}
             self._lists = {name: ListSlots(size, lists) for name, lists in found.items() if lists is not None}
             others = [name for name, lists in found.items() if lists is None]
             self._columns = {name: np.zeros(size, dtype=payloads.columns[name].dtype) for name in others}
@@ -164,8 +164,8 @@ def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
     lefts, rights = parts_of(left.columns), parts_of(right.columns)
     for name in left.schema.columns:
         one, other, found = lefts[name], rights[name], None
-        if lists_of(one) is not None and lists_of(other) is not None:
-            found = same_lists(one, other)  # type: ignore[arg-type]
+        if list_source(one) is not None and list_source(other) is not None:
+            found = equal_lists(one, other)  # type: ignore[arg-type]
         same &= same_values(left.columns[name], right.columns[name]) if found is None else found
     return same
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.table import column_of
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from streamdsl.engine.columnar.accumulator_columns import RowParts
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.expr.nodes import Choose, Constant, Expr
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.udm.aggregates import BoundAgg
 
 _NO_REALS: Final[AbstractSet[int]] = frozenset()

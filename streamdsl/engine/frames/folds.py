@@ -10,7 +10,7 @@ from streamdsl.engine.buffered.modules import InsertedRow, MemberAggregate, Stat
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.engine.data_driven.row_arguments import ArgumentSlots, RowArguments
 from streamdsl.engine.frames.row_members import RowMembers
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.temporal.lifetime import Lifetime
 
 

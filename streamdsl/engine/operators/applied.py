@@ -24,8 +24,8 @@ from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
-from streamdsl.expr.lists import Lists, items_of, lists_of
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
+from streamdsl.expr.lists import ListSource, items_of, list_source
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column, payload_table
@@ -253,7 +253,7 @@ class ApplyOperator(FramedWindowOperator):
             return
         parts = dict(zip(self._kept.names, now[1:], strict=False))
         stops = np.cumsum(sizes)
-        rows = Held(Lists(nested(Table(self._kept, with_parts(parts), now.size)), stops - sizes, stops))
+        rows = DeferredColumn(ListSource(nested(Table(self._kept, with_parts(parts), now.size)), stops - sizes, stops))
         self.table.results.put(slots, Table(_OUT, with_parts({"rows": rows}), len(slots)))
 
     def _changes(self, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> Batch:
@@ -296,7 +296,7 @@ def _concat(parts: Sequence[ResultRows]) -> ResultRows:
 
 def _items(lists: AnyColumn) -> tuple[AnyColumn, Ticks]:
     """Return the payloads in lists, one list after the other, and how many each has."""
-    if isinstance(lists, Held) and lists_of(lists) is not None:
+    if isinstance(lists, DeferredColumn) and list_source(lists) is not None:
         return items_of(lists)
     found: list[list[Any]] = lists.tolist()
     return nested(payload_table(list(chain.from_iterable(found)))), np.fromiter(map(len, found), dtype=np.int64, count=len(found))

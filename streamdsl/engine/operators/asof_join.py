@@ -21,7 +21,7 @@ from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
-from streamdsl.expr.scalars import Keep, Program, Project, Values
+from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
@@ -69,8 +69,8 @@ class AsofJoinOperator(AsofState):
         super().__init__(label, node)
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
-        self._pairing, self._lonely = Program([Project(self.pair)]), Program([Project(self.alone)])
-        self._choosing = None if self.where is None else Program([Keep(self.where)])
+        self._pairing, self._lonely = RowProgram([ProjectStep(self.pair)]), RowProgram([ProjectStep(self.alone)])
+        self._choosing = None if self.where is None else RowProgram([FilterStep(self.where)])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_same_ends(inputs[0], self.cti)

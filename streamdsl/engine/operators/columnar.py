@@ -30,7 +30,7 @@ from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDri
 from streamdsl.engine.order import by_values
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.table import Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime

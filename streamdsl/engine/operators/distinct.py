@@ -17,7 +17,7 @@ from streamdsl.engine.sorted import Probe, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods
 from streamdsl.engine.sorted.pieces import piece_changes
 from streamdsl.expr.nodes import Make, Whole
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.table import Column, Rows
 from streamdsl.plan.node import Distinct
 from streamdsl.temporal.time import MIN_TIME, Ticks

@@ -25,9 +25,9 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
 from streamdsl.engine.row_batch import Result, RowBatch, results_batch
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.held import AnyColumn, with_parts
+from streamdsl.expr.deferred import AnyColumn, with_parts
 from streamdsl.expr.nodes import Key, Make
-from streamdsl.expr.scalars import Program, Project, Values
+from streamdsl.expr.row_program import ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -199,13 +199,13 @@ class WindowDriver(Operator):
     # Row by row
 
     @functools.cached_property
-    def _argument_program(self) -> Program:
+    def _argument_program(self) -> RowProgram:
         exprs = argument_exprs(self.aggregates)
-        return Program([Project(Make(Schema.tuple(len(exprs)), exprs))])
+        return RowProgram([ProjectStep(Make(Schema.tuple(len(exprs)), exprs))])
 
     @functools.cached_property
-    def _projected(self) -> Program:
-        return Program([Project(self._projection, self.key_table)])
+    def _projected(self) -> RowProgram:
+        return RowProgram([ProjectStep(self._projection, self.key_table)])
 
     @abstractmethod
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
@@ -242,7 +242,7 @@ class WindowDriver(Operator):
         if not self.arguments.size:
             return [NOTHING] * len(batch.changes)
         try:
-            found = self._argument_program.of(batch.schema)(batch.values, None)
+            found = self._argument_program.function_for(batch.schema)(batch.values, None)
         except Exception:
             return None
         if found is None:
@@ -257,7 +257,7 @@ class WindowDriver(Operator):
 
     def _differences(self, actions: WindowActions) -> Batch | None:
         """Emit the difference to the emitted results, row by row; None, with no effect, if the columnar path must run."""
-        computed, projected = actions.computed, self._projected.of(self._computed_schema)
+        computed, projected = actions.computed, self._projected.function_for(self._computed_schema)
         try:
             passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
         except Exception:

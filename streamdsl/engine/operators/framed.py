@@ -38,7 +38,7 @@ from streamdsl.engine.operators.framed_rows import RowFramedOperator
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.errors import UserCodeError
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime

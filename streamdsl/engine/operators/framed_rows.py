@@ -16,7 +16,7 @@ from streamdsl.engine.frames.states import MemberChanges
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.operators.driver import WindowActions
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.table import flatnonzero
 
 

@@ -8,8 +8,8 @@ from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import RowOperator
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.scalars import Enter, Leave
+from streamdsl.expr.deferred import AnyColumn
+from streamdsl.expr.row_program import GroupStep, UngroupStep
 from streamdsl.plan.node import GroupApply
 
 
@@ -32,8 +32,8 @@ class GroupEnterOperator(RowOperator):
         return batch.with_table(batch.table, self.inside.numbers(self.key_parts(self.key, batch), batch.keys))
 
     @property
-    def row_step(self) -> Enter:
-        return Enter(self.inside.exprs, self.inside)
+    def row_step(self) -> GroupStep:
+        return GroupStep(self.inside.exprs, self.inside)
 
 
 class GroupExitOperator(RowOperator):
@@ -62,5 +62,5 @@ class GroupExitOperator(RowOperator):
         return ids.parts[1] if isinstance(ids, WindowIds) and ids.keys is self.inside else None
 
     @property
-    def row_step(self) -> Leave:
-        return Leave(self.projection, self.inside)
+    def row_step(self) -> UngroupStep:
+        return UngroupStep(self.projection, self.inside)

@@ -18,7 +18,7 @@ from streamdsl.engine.row_batch import PAIRS, Change, RowBatch
 from streamdsl.engine.sorted import OverlapPairs
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
-from streamdsl.expr.scalars import Keep, Program, Project, Values
+from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Join
@@ -42,8 +42,8 @@ class JoinOperator(MatchingOperator):
         self.projection = node.projection or PAIR
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
-        chosen = () if self.where is None else (Keep(self.where),)
-        self._program = Program([*chosen, Project(self.projection)])
+        chosen = () if self.where is None else (FilterStep(self.where),)
+        self._program = RowProgram([*chosen, ProjectStep(self.projection)])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return min([of_same_ends(each, self.cti) for each in inputs])

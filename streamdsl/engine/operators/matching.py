@@ -16,7 +16,7 @@ from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
-from streamdsl.expr.scalars import Enter, Passed, Program, Values
+from streamdsl.expr.row_program import GroupStep, ProgramResult, RowProgram, Values
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
 from streamdsl.temporal.payload import PLAIN
@@ -49,29 +49,31 @@ class MatchingOperator(KeyedOperator):
             return [0] * len(batch.changes) if groups is None else groups
         if isinstance(key, Make) and not isinstance(self.key, Make):
             return None
-        function = self._key_programs[place].of(batch.schema)
+        function = self._key_programs[place].function_for(batch.schema)
         try:
             found = function(batch.values, groups)
         except Exception:
             return None
         return None if found is None else found[1]
 
-    def row_values(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
+    def row_values(
+        self, program: RowProgram, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False
+    ) -> ProgramResult | None:
         """Apply a program to pairs of rows, or to left rows alone; None if the columnar path must run."""
         left = self.left.rows.schema
         if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):
             return None
-        function = program.of(left, None if alone else self.right.rows.schema)
+        function = program.function_for(left, None if alone else self.right.rows.schema)
         try:
             return None if program.is_refused else function(pairs, groups)
         except Exception:
             return None
 
     @cached_property
-    def _key_programs(self) -> Sequence[Program]:
+    def _key_programs(self) -> Sequence[RowProgram]:
         """The row program of each side that computes the numbers of keys."""
         keys = [(Constant(None),) if key is None else parts_of(key) for key in self._keys]
-        return tuple([Program([Enter(parts, self.key_numbers)]) for parts in keys])
+        return tuple([RowProgram([GroupStep(parts, self.key_numbers)]) for parts in keys])
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return the pairs of slots for which the residual predicate holds."""

@@ -20,7 +20,7 @@ from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.table import Rows, Table
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks

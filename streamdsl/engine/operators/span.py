@@ -15,7 +15,7 @@ from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, reads_re
-from streamdsl.expr.scalars import Keep, Project
+from streamdsl.expr.row_program import FilterStep, ProjectStep
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Table, flatnonzero, payload_table
 from streamdsl.plan.node import Select, SelectMany, Where
@@ -42,8 +42,8 @@ class WhereOperator(RowOperator):
         return batch.with_lifetimes(batch.le, old, new)
 
     @property
-    def row_step(self) -> Keep:
-        return Keep(self.predicate)
+    def row_step(self) -> FilterStep:
+        return FilterStep(self.predicate)
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
@@ -77,8 +77,8 @@ class SelectOperator(RowOperator):
         return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, unchanged)])
 
     @property
-    def row_step(self) -> Project:
-        return Project(self.projection)
+    def row_step(self) -> ProjectStep:
+        return ProjectStep(self.projection)
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]

@@ -11,7 +11,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.engine.ids import Ids, of_spelled
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal.time import MIN_TIME, Ticks

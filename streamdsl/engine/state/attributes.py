@@ -9,7 +9,7 @@ from types import MemberDescriptorType
 from typing import Any, Final
 
 from streamdsl.engine.operator import Operator
-from streamdsl.expr.held import Dictionary
+from streamdsl.expr.deferred import Dictionary
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.temporal import Cti, Insert, Retract

@@ -26,8 +26,8 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
-FORMAT: Final = 4
-"""Format 1 named functions and any loaded class, format 2 held rows back by another rule, format 3 had other names of classes.
+FORMAT: Final = 5
+"""Format 1 named functions and any loaded class, format 2 held rows back by another rule, formats 3 and 4 had other class names.
 
 None of these is read any more.
 """

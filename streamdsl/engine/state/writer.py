@@ -18,7 +18,7 @@ from streamdsl.engine.state.objects import Objects
 from streamdsl.engine.state.unfolded import unfolded
 from streamdsl.engine.state.value_kinds import kind_of
 from streamdsl.engine.state.values import Write
-from streamdsl.expr.held import Held, HeldColumns
+from streamdsl.expr.deferred import DeferredColumn, DeferredColumns
 
 
 class _Known:
@@ -71,7 +71,7 @@ class Writer:
         """Return values as a column."""
         self.out.charge(len(values))
         kinds = list(map(type, values))
-        if Held in kinds or HeldColumns in kinds:
+        if DeferredColumn in kinds or DeferredColumns in kinds:
             values = list(map(_read, values))
             kinds = list(map(type, values))
         return self.split(kinds, values, self._typed)
@@ -126,6 +126,6 @@ class Writer:
 
 def _read(value: Any) -> Any:
     """Return what is held as what it is when it has been read."""
-    if type(value) is Held:
+    if type(value) is DeferredColumn:
         return value.column
-    return dict(value) if type(value) is HeldColumns else value
+    return dict(value) if type(value) is DeferredColumns else value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import holds
+from streamdsl.expr.predicates import holds
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Joined,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import FieldNotFound, QueryError, StreamDslError, UserCodeError
-from streamdsl.expr.answers import check_function
-from streamdsl.expr.called import called
 from streamdsl.expr.facade import E
-from streamdsl.expr.rows import evaluate_row, settle
+from streamdsl.expr.predicates import check_function
+from streamdsl.expr.row_evaluator import evaluate_row, to_plain_value
 from streamdsl.expr.schema import as_payload, row_view
 from streamdsl.expr.trace import trace
+from streamdsl.expr.user_calls import call_function
 from streamdsl.temporal.payload import Record, fields_of, payload_key
 
 Read: TypeAlias = Callable[..., Any]
@@ -42,7 +42,7 @@ def reader(f: Any, operator: str, rows: int = 1) -> Read:
 
 def _field(payload: Any, name: str) -> Any:
     try:
-        return settle(payload[name] if type(payload) in _MAPPINGS else dict(fields_of(payload))[name])
+        return to_plain_value(payload[name] if type(payload) in _MAPPINGS else dict(fields_of(payload))[name])
     except KeyError:
         raise FieldNotFound(name, [field for field, _ in fields_of(payload)]) from None
 
@@ -59,7 +59,7 @@ class _Function:
 
     def __call__(self, *payloads: Any) -> Any:
         try:
-            return _plain(called(self._function, list(map(row_view, payloads))))
+            return _plain(call_function(self._function, list(map(row_view, payloads))))
         except StreamDslError:
             raise
         except Exception as error:
@@ -67,7 +67,7 @@ class _Function:
 
 
 def _plain(value: Any) -> Any:
-    return value if type(value) in _PLAIN else as_payload(settle(value))
+    return value if type(value) in _PLAIN else as_payload(to_plain_value(value))
 
 
 def hashable(value: Any) -> Hashable:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.rows import project_row
+from streamdsl.expr.row_evaluator import project_row
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.trace import trace
 from streamdsl.temporal.lifetime import Lifetime

@@ -104,7 +104,7 @@ class Reader:
         if name not in self.classes:
             raise self._wrong(
                 f"it names the class {name}, which is not among the classes given: {', '.join(self.classes) or '(none)'}",
-                hint=f"nothing is imported: sd.plan_from_json(text, classes=[{short}])",
+                hint=f"nothing is imported: sd.composing.plan_from_json(text, classes=[{short}])",
             )
         return self.classes[name]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.room import make_room
+from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.plan.base import Node
 from streamdsl.plan.json.reader import Reader
 from streamdsl.plan.json.writer import Writer
@@ -15,7 +15,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.places import depth
 from streamdsl.temporal.json_text import loads
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the text; a reader takes only its own."""
 FORMAT: Final = "streamdsl plan"
 
@@ -23,19 +23,19 @@ FORMAT: Final = "streamdsl plan"
 def to_json(plan: Node) -> str:
     """Return a plan as JSON text; raises `QueryError` for what has no text, such as an opaque lambda.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> print(to_json(Shift(Source("trips"), 5)))  # doctest: +ELLIPSIS
+    >>> from streamdsl.plan.node import Distinct, Source
+    >>> print(to_json(Distinct(Source("trips"))))  # doctest: +ELLIPSIS
     {
      "format": "streamdsl plan",
-     "version": 1,
+     "version": 2,
      "parts": [
       {"type": "Source", "source": "trips", "payload": null, ...},
-      {"type": "Shift", "input": {"$ref": 0}, "duration": 5}
+      {"type": "Distinct", "input": {"$ref": 0}}
      ],
      "output": {"$ref": 1}
     }
     """
-    make_room(depth(plan), "this plan")
+    ensure_recursion_limit(depth(plan), "this plan")
     writer = Writer(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
@@ -51,8 +51,8 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules come from the repository
     by name. Raises `QueryError` for another version, and for whatever the text holds that is no plan.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> from_json(to_json(Shift(Source("trips"), 5))) == Shift(Source("trips"), 5)
+    >>> from streamdsl.plan.node import Source, shift
+    >>> from_json(to_json(shift(Source("trips"), 5))) == shift(Source("trips"), 5)
     True
     """
     if not isinstance(text, (str, bytes)):
@@ -76,7 +76,7 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     plan = reader.value(found["output"])
     if not isinstance(plan, Node):
         raise _no_plan(f"its output is no operator but {plan!r}")
-    make_room(depth(plan), "this plan")
+    ensure_recursion_limit(depth(plan), "this plan")
     return plan
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from streamdsl import windows
 from streamdsl.expr import nodes as expressions
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.plan import node as algebra
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node

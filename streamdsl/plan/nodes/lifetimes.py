@@ -3,208 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from streamdsl.errors import QueryError
-from streamdsl.expr import describe
 from streamdsl.expr.nodes import Constant, Expr, reads_re
+from streamdsl.plan import ends
 from streamdsl.plan.base import Node
+from streamdsl.plan.ends import LE, NEW_LE, RE, Endless, Ends, ceil, earliest, floor, latest, plus, reach
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.nodes.rows import RowWise
-from streamdsl.temporal import INFINITY
+from streamdsl.temporal import CHRONON, Unit
 from streamdsl.windows import Hopping
 
 
 @dataclass(frozen=True, slots=True)
-class LifetimeChange(RowWise):
-    """The base of operators that give each row another lifetime; a row whose lifetime is empty then vanishes.
+class AlterLifetime(RowWise):
+    """Each row with the lifetime `[le, re)`, of which each is an expression (`plan/ends.py`); an empty one drops the row.
 
-    What is so unless a class says otherwise: rows may vanish, so a filter below is evaluated on more of them; durations may
-    differ, rows may come to overlap; ends are those of the input.
+    All facts, the rule of the CTI and that of the final frontier are computed from the two expressions. `kind` names the
+    operator, in CamelCase, after the method that writes it.
     """
 
     passes_payload = True
 
     input: Node
+    le: Expr
+    re: Expr
+    kind: str = "AlterLifetime"
+
+    def __post_init__(self) -> None:
+        ends.check(self.le, self.re)
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @property
+    def ends(self) -> Ends:
+        """The two ends, with what follows from them."""
+        return Ends(self.le, self.re)
+
+    def in_unit(self, unit: Unit | None) -> Ends:
+        """Return the ends, with what users give read in a unit of time."""
+        return Ends(ends.in_unit(self.le, unit), ends.in_unit(self.re, unit))
+
+    def with_constants_read(self) -> AlterLifetime:
+        """Return the operator with its constants as ticks of its unit, where that is known."""
+        known = self.unit
+        return self if known is None else replace(self, le=ends.in_unit(self.le, known), re=ends.in_unit(self.re, known))
+
+    def describe(self) -> str:
+        return self.ends.describe()
+
+    @property
+    def starts_computed(self) -> list[Expr]:
+        """What users compute in LE."""
+        return ends.computed(self.le)
+
+    @property
+    def ends_computed(self) -> list[Expr]:
+        """What users compute from RE in RE."""
+        return [expr for expr in ends.computed(self.re) if reads_re(expr)]
+
+    @property
+    def fixed_duration(self) -> int | None:
+        return self.input.fixed_duration if self.ends.keep_durations else self.ends.duration
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.ends.keep_apart and self.input.one_at_a_time
 
     @property
     def filter_below(self) -> FilterBelow | None:
-        return "more rows"
+        return "the same rows" if self.ends.keep_all_rows else "more rows"
+
+    @property
+    def moves_starts_as_ctis(self) -> bool:
+        return self.ends.move_starts_as_ctis
+
+    def fields_needed(self, position: int, wanted: Fields) -> Fields:
+        return all_of(wanted, fields_read([self.le, self.re]))
+
+    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
+        which = self.ends.endless
+        return Open(self) if which is Endless.ALL else inputs[0] if which is Endless.THE_SAME else None
+
+
+def alter_lifetime(input: Node, start: Expr | None, duration: Expr) -> AlterLifetime:
+    """Make each lifetime `[start, start + duration)`; start None keeps LE, a duration <= 0 drops the row."""
+    le = LE if start is None else ends.read_time(start)
+    return AlterLifetime(input, le, plus(NEW_LE, ends.read_duration(duration)))
+
+
+def alter_duration(input: Node, duration: int) -> AlterLifetime:
+    """Let each row live for a fixed duration from its LE."""
+    return alter_lifetime(input, None, Constant(duration))
+
+
+def shift(input: Node, duration: int) -> AlterLifetime:
+    """Move both ends, and the CTIs, by a duration."""
+    return AlterLifetime(input, plus(LE, duration), plus(RE, duration), "Shift")
+
+
+def extend(input: Node, duration: int) -> AlterLifetime:
+    """Move RE by a duration; a row whose RE would not be after its LE vanishes."""
+    return AlterLifetime(input, LE, plus(RE, duration), "Extend")
+
+
+def clip_duration(input: Node, duration: int) -> AlterLifetime:
+    """Let RE be no later than a duration after LE; with a duration <= 0 no row is left."""
+    return AlterLifetime(input, LE, earliest(RE, reach(LE, max(duration, 0))), "ClipDuration")
+
+
+def clip_interval(input: Node, lo: int, hi: int) -> AlterLifetime:
+    """Intersect each lifetime with `[lo, hi)`."""
+    if lo > hi:
+        raise QueryError(f"clip_interval needs lo <= hi, not [{lo}, {hi})")
+    return AlterLifetime(input, latest(LE, lo), earliest(RE, hi), "ClipInterval")
+
+
+def to_points_at_end(input: Node) -> AlterLifetime:
+    """Make each row that ends the point `[RE, RE + 1)`; INFINITY absorbs the chronon, so that a row without end vanishes."""
+    return AlterLifetime(input, RE, plus(RE, CHRONON), "ToPointsAtEnd")
+
+
+def quantize(input: Node, size: int, period: int, offset: int = 0) -> AlterLifetime:
+    """Move LE down to a multiple of the period, RE up to the end of a window of this size that starts at one."""
+    if size <= 0 or period <= 0:
+        raise QueryError(f"quantize needs a size and a period > 0, not {size} and {period}", hint="for example quantize(10, 5)")
+    start = floor(LE, period, offset)
+    return AlterLifetime(input, start, ceil(latest(RE, plus(NEW_LE, size)), period, offset + size), "Quantize")
+
+
+@dataclass(frozen=True, slots=True)
+class Chop(RowWise):
+    """Each row in pieces, cut at the starts of the cells of a grid; a cell's pieces come with it, as windows do."""
+
+    passes_payload = True
+    opens_cells = True
+    filter_below = "more rows"
+
+    input: Node
+    cells: Hopping
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return wanted
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        return inputs[0]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterLifetime(LifetimeChange):
-    """Each lifetime becomes `[start, start + duration)`; start None keeps LE, a duration <= 0 drops the row."""
-
-    start: Expr | None
-    duration: Expr
-
-    def describe(self) -> str:
-        start = f"start {describe(self.start)}, " if self.start is not None else ""
-        return f"{start}duration {describe(self.duration)}"
-
-    @property
-    def reads_re(self) -> bool:
-        """Whether a new end may depend on RE."""
-        return any(reads_re(expr) for expr in (self.start, self.duration) if expr is not None)
-
-    @property
-    def _constant(self) -> Any:
-        return self.duration.value if isinstance(self.duration, Constant) else None
-
-    @property
-    def fixed_duration(self) -> int | None:
-        duration: int | None = self._constant
-        return duration
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        keeps_all = self.start is None and isinstance(self._constant, int) and self._constant > 0
-        return "the same rows" if keeps_all else "more rows"
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return self.start is None and isinstance(self.duration, Constant)
-
-    def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        return all_of(wanted, fields_read([expr for expr in (self.start, self.duration) if expr is not None]))
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """A duration that is computed from the row is taken to end it, unless it is computed from its end."""
-        if self._constant is not None:
-            return Open(self) if self._constant == INFINITY else None
-        return inputs[0] if self.reads_re else None
-
-
-@dataclass(frozen=True, slots=True)
-class Shift(LifetimeChange):
-    """Both ends and the CTIs moved by a duration."""
-
-    duration: int
-
-    def describe(self) -> str:
-        return f"by {self.duration}"
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return self.input.fixed_duration
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.input.one_at_a_time
-
-    @property
-    def moves_starts_as_ctis(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Extend(LifetimeChange):
-    """RE moved by a duration; a row whose RE would not be after its LE vanishes."""
-
-    duration: int
-
-    def describe(self) -> str:
-        return f"by {self.duration}"
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return "the same rows" if self.duration >= 0 else "more rows"
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        return Open(self) if self.duration == INFINITY else inputs[0]
-
-
-@dataclass(frozen=True, slots=True)
-class ClipDuration(LifetimeChange):
-    """RE no later than a duration after LE; with a duration <= 0 no row is left."""
-
-    duration: int
-
-    def describe(self) -> str:
-        return f"to {self.duration}"
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.input.one_at_a_time
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        return inputs[0] if self.duration == INFINITY else None
-
-
-@dataclass(frozen=True, slots=True)
-class ClipInterval(LifetimeChange):
-    """Each lifetime intersected with `[lo, hi)`."""
-
-    lo: int
-    hi: int
-
-    def __post_init__(self) -> None:
-        if self.lo > self.hi:
-            raise QueryError(f"clip_interval needs lo <= hi, not [{self.lo}, {self.hi})")
-
-    def describe(self) -> str:
-        return f"to [{self.lo}, {self.hi})"
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.input.one_at_a_time
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        return inputs[0] if self.hi == INFINITY else None
-
-
-@dataclass(frozen=True, slots=True)
-class ToPointsAtEnd(LifetimeChange):
-    """The point `[RE, RE + 1)` of each row that ends."""
-
-    def describe(self) -> str:
-        return ""
-
-    @property
-    def fixed_duration(self) -> int | None:
-        return 1
-
-    def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Quantize(LifetimeChange):
-    """LE moved down to a multiple of the period, RE up to the end of a window of this size that starts at one."""
-
-    size: int
-    period: int
-    offset: int = 0
-
-    def __post_init__(self) -> None:
-        if self.size <= 0 or self.period <= 0:
-            raise QueryError(
-                f"quantize needs a size and a period > 0, not {self.size} and {self.period}", hint="for example quantize(10, 5)"
-            )
-
-    def describe(self) -> str:
-        return f"size {self.size}, period {self.period}" + (f", offset {self.offset}" if self.offset else "")
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return "the same rows"
-
-
-@dataclass(frozen=True, slots=True)
-class Chop(LifetimeChange):
-    """Each row in pieces, cut at the starts of the cells of a grid; a cell's pieces come with it, as windows do."""
-
-    opens_cells = True
-
-    cells: Hopping
 
     def describe(self) -> str:
         return f"at {self.cells.describe()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from streamdsl.expr.answers import check_function
+from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Keeps, Open

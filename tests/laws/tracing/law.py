@@ -9,11 +9,11 @@ from typing import Any
 
 import streamdsl.expr as sd
 from streamdsl.expr import Inputs, RowError, evaluate, evaluate_row, project, project_row, trace
-from streamdsl.expr.called import called as call
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.rows import settle
+from streamdsl.expr.row_evaluator import to_plain_value
 from streamdsl.expr.schema import Schema, as_payload, row_view
 from streamdsl.expr.table import Table
+from streamdsl.expr.user_calls import call_function as call
 from tests.laws.tracing.names import Lambda
 
 
@@ -46,7 +46,7 @@ def outcome(compute: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def called(function: Lambda, payload: Any) -> Any:
-    return as_payload(settle(call(function, [row_view(payload)]), lambda expr: evaluate_row(expr, (payload,))))
+    return as_payload(to_plain_value(call(function, [row_view(payload)]), lambda expr: evaluate_row(expr, (payload,))))
 
 
 def over_columns(compute: Callable[[], list[Any]]) -> Any:

@@ -186,13 +186,13 @@ COLLECTIONS: list[Lambda] = [
 ]
 
 OBJECTS: list[Lambda] = [
-    lambda e: sd.cast(e, str),
-    lambda e: sd.length(e),  # a row that has no length, or has one
-    lambda e: sd.length((e.i, e)),
-    lambda e: sd.coalesce(e, 1),
-    lambda e: sd.coalesce({"a": e.i}, 1),
-    lambda e: sd.contains([e.i], e.j),
-    lambda e: sd.local_time(e.t, e.s),
+    lambda e: sd.functions.cast(e, str),
+    lambda e: sd.functions.length(e),  # a row that has no length, or has one
+    lambda e: sd.functions.length((e.i, e)),
+    lambda e: sd.functions.coalesce(e, 1),
+    lambda e: sd.functions.coalesce({"a": e.i}, 1),
+    lambda e: sd.functions.contains([e.i], e.j),
+    lambda e: sd.functions.local_time(e.t, e.s),
     lambda e: (int, e.i),
     lambda e: e.m == int,  # noqa: E721
     lambda e: int == e.m,  # noqa: E721

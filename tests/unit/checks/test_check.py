@@ -35,7 +35,7 @@ def test_a_finding_names_the_line_that_made_the_operator() -> None:
         T,
         on="k",
     )
-    found = {each.operator: each for each in sd.check(left)}
+    found = {each.operator: each for each in sd.checks.check(left)}
     lines = Path(__file__).read_text().splitlines()
     assert found["join_1"].file == found["anti_join_1"].file == __file__
     assert "left = edges.left_join(" in lines[(found["join_1"].line or 0) - 1]
@@ -45,7 +45,7 @@ def test_a_finding_names_the_line_that_made_the_operator() -> None:
 def test_the_line_survives_a_change_of_the_operators_below() -> None:
     joined = sd.source("a").to_edges().join(sd.source("b"), on="k")
     in_days = joined.tumbling_window("1d").aggregate(n=sd.count())
-    assert {each.file for each in sd.check(in_days)} == {__file__}
+    assert {each.file for each in sd.checks.check(in_days)} == {__file__}
 
 
 def test_the_line_counts_for_nothing_else() -> None:
@@ -59,64 +59,64 @@ def test_the_line_counts_for_nothing_else() -> None:
 
 def test_findings_come_in_the_order_of_the_plan_and_a_shared_operator_once() -> None:
     edges = S.to_edges("k")
-    found = [each.operator for each in sd.check(edges.distinct().join(edges.stitch(), on="k"))]
+    found = [each.operator for each in sd.checks.check(edges.distinct().join(edges.stitch(), on="k"))]
     assert found == ["to_edges_1", "distinct_1", "stitch_1", "join_1"]
 
 
 def test_a_source_that_is_written_twice_is_found_once() -> None:
-    assert [each.operator for each in sd.check(sd.source("s").join(sd.source("s").shift("1s"), on="k"))] == ["source:s"]
+    assert [each.operator for each in sd.checks.check(sd.source("s").join(sd.source("s").shift("1s"), on="k"))] == ["source:s"]
 
 
 def test_parameters_are_checked_as_what_they_stand_for() -> None:
-    longest, limit = sd.param("longest", int), sd.param("limit", int)
-    assert sd.check(S.alter_duration(longest).where(lambda e: e.v > limit).distinct()) == []
+    longest, limit = sd.functions.param("longest", int), sd.functions.param("limit", int)
+    assert sd.checks.check(S.alter_duration(longest).where(lambda e: e.v > limit).distinct()) == []
 
 
 def test_bounded_inputs_end_but_what_the_query_makes_of_them_may_not() -> None:
     rows = sd.from_rows([(1, sd.INFINITY, {"k": 1})])
-    assert sd.check(rows.join(rows, on="k")) == []
-    assert [each.level for each in sd.check(rows.to_edges().distinct())] == ["warning"]
+    assert sd.checks.check(rows.join(rows, on="k")) == []
+    assert [each.level for each in sd.checks.check(rows.to_edges().distinct())] == ["warning"]
 
 
 def test_opaque_lambdas_are_notes_until_they_are_expressions() -> None:
-    (note,) = sd.check(S.where(lambda e: e.x > 1 and e.y > 1))
+    (note,) = sd.checks.check(S.where(lambda e: e.x > 1 and e.y > 1))
     assert (note.operator, note.level) == ("where_1", "note")
     assert "opaque" in S.where(lambda e: e.x > 1 and e.y > 1).explain()
-    assert sd.check(S.where(lambda e: (e.x > 1) & (e.y > 1))) == []
+    assert sd.checks.check(S.where(lambda e: (e.x > 1) & (e.y > 1))) == []
 
 
 def test_an_opaque_window_lambda_is_a_note() -> None:
     points = S.to_points().tumbling_window(5)
-    (note,) = sd.check(points.aggregate(lambda w: w.count() if w.count() > 1 else 0))
+    (note,) = sd.checks.check(points.aggregate(lambda w: w.count() if w.count() > 1 else 0))
     assert "for every window" in note.what
-    assert sd.check(points.aggregate(lambda w: w.count() + 1)) == []
+    assert sd.checks.check(points.aggregate(lambda w: w.count() + 1)) == []
 
 
 def test_a_filter_that_stays_above_a_module_is_a_note_until_the_module_promises_that_it_may_move() -> None:
     windows = S.to_points().tumbling_window(5)
     stays = windows.apply(Highest).where(lambda e: e.zone == "A")
-    (note,) = sd.check(stays)
+    (note,) = sd.checks.check(stays)
     assert "Highest" in note.what
     assert "commutes_with_filter_on = ('zone',)" in note.remedy
     assert not rewriting(stays.plan()).fired
     moves = windows.apply(Promising).where(lambda e: e.zone == "A")
-    assert sd.check(moves) == []
+    assert sd.checks.check(moves) == []
     assert "push_filter_below_module" in [rule.__name__ for rule in rewriting(moves.plan()).fired]
     before = S.to_points().where(lambda e: e.zone == "A").tumbling_window(5).apply(Highest)
-    assert sd.check(before) == []
+    assert sd.checks.check(before) == []
 
 
 def test_windows_of_any_size_are_checked_at_once() -> None:
     year = 365 * 86_400_000_000
     for windowed in (S.hopping_window(year, 1), S.session_window(year, 1), S.count_window(10**9), S.tumbling_window(1, year)):
-        sd.check(windowed.aggregate(sd.time_weighted_avg(lambda e: e.x)))
+        sd.checks.check(windowed.aggregate(sd.time_weighted_avg(lambda e: e.x)))
 
 
 def test_what_is_no_query_is_refused() -> None:
     with pytest.raises(QueryError, match="check takes a query, not <WindowedStream"):
-        sd.check(S.tumbling_window(5))  # type: ignore[arg-type]
+        sd.checks.check(S.tumbling_window(5))  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="runs only as a part of it"):
-        S.group_by("k").apply(lambda g: sd.check(g) and g)  # type: ignore[arg-type, return-value]
+        S.group_by("k").apply(lambda g: sd.checks.check(g) and g)  # type: ignore[arg-type, return-value]
 
 
 PROGRAM = """

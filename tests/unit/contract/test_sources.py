@@ -43,9 +43,9 @@ def test_a_table_holds_for_ever(engine: Any) -> None:
     frame = pd.DataFrame(named)
     expected = CHT.from_rows([(MIN_TIME, INFINITY, row) for row in named])
     for rows_ in (named, frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        assert sd.from_table(rows_).run(engine=engine).cht() == expected
+        assert sd.sources.from_table(rows_).run(engine=engine).cht() == expected
     trips: sd.Stream[Any] = sd.from_rows([(1, 5, {"k": "b"}), (3, 4, {"k": "c"})])
-    zones: sd.Stream[Any] = sd.from_table(frame)
+    zones: sd.Stream[Any] = sd.sources.from_table(frame)
     found = trips.left_join(zones, on="k", select=lambda a, b: a.k if b is None else b.name)
     assert found.run(engine=engine).cht() == CHT.from_rows([(1, 5, "Bay"), (3, 4, "c")])
 
@@ -106,7 +106,7 @@ def test_ctis_come_from_a_source_of_the_query() -> None:
 
 
 def test_a_session_reads_its_tables_when_it_is_opened() -> None:
-    zones = sd.from_table([{"k": "a", "n": 1}])
+    zones = sd.sources.from_table([{"k": "a", "n": 1}])
     session = sd.source("trips").join(zones, on="k", select=lambda a, b: b.n).open(emit="final")
     assert session.push([Insert("x", 1, 4, {"k": "a"}), Cti(6)]) == [Insert(("x", 0), 1, 4, 1), Cti(6)]
     alone = zones.select(lambda e: e.n).open()

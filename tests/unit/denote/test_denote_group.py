@@ -11,7 +11,7 @@ from streamdsl.denote import denote
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import Group, GroupApply, Join, Matching, Node, Select, Shift, Source, ToEdges, Where, WindowAggregate
+from streamdsl.plan.node import Group, GroupApply, Join, Matching, Node, Select, Source, ToEdges, Where, WindowAggregate, shift
 from streamdsl.temporal import CHT, INFINITY
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Count
@@ -85,7 +85,7 @@ def test_a_key_may_be_a_record() -> None:
 
 def test_the_window_bound_holds_inside_groups_too() -> None:
     rows = CHT.from_rows([(1, INFINITY, {"k": "a"})])
-    plan = Shift(GroupApply(LEFT, of(lambda e: e.k), count(OUTER), Whole()), 100)
+    plan = shift(GroupApply(LEFT, of(lambda e: e.k), count(OUTER), Whole()), 100)
     found = denote(plan, {"left": rows}, until=20)
     assert [bag(alive(found, t)) for t in (100, 110, 120)] == [bag([1]), bag([1]), bag([])]
 

@@ -32,7 +32,7 @@ def letter(wanted: str) -> Any:
     return lambda e: e == wanted
 
 
-def a_then_b(p: sd.Steps[Any]) -> sd.Pattern[Any]:
+def a_then_b(p: sd.pattern.Steps[Any]) -> sd.pattern.Pattern[Any]:
     return p.a.where(letter("a")).then(p.b.where(letter("b"))).within(10)
 
 
@@ -148,8 +148,8 @@ def on_value(predicate: Any) -> Any:
 
 
 def written(steps: list[GalleryStep[str]], within: int) -> Any:
-    def pattern(p: sd.Steps[Any]) -> sd.Pattern[Any]:
-        whole: sd.Pattern[Any] | None = None
+    def pattern(p: sd.pattern.Steps[Any]) -> sd.pattern.Pattern[Any]:
+        whole: sd.pattern.Pattern[Any] | None = None
         for model in steps:
             step = p[model.name].where(on_value(model.where))
             step = step.many() if model.many else step
@@ -192,7 +192,7 @@ def test_it_gives_what_the_gallery_operator_gives_over_one_window(seed: int) -> 
 
 
 def test_predicates_have_parameters_and_matches_end() -> None:
-    limit = sd.param("limit", int)
+    limit = sd.functions.param("limit", int)
     edges = sd.source("s", sd.Record).to_edges()
     query = edges.match(
         lambda p: p.a.where(lambda e: e.v > limit).then(p.b.where(lambda e, m: (e.v > m.a.v) & (e.v > limit + 5))).within(9),

@@ -10,19 +10,19 @@ from hypothesis import given
 from streamdsl.errors import FieldNotFound, TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
-    AlterLifetime,
-    ClipDuration,
-    ClipInterval,
     Distinct,
-    Extend,
-    Quantize,
     Select,
     SelectMany,
-    Shift,
     Stitch,
     ToEdges,
-    ToPointsAtEnd,
     Where,
+    alter_lifetime,
+    clip_duration,
+    clip_interval,
+    extend,
+    quantize,
+    shift,
+    to_points_at_end,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Record
 from tests.unit.denote.reading import INSTANTS, LEFT, alive, bag, histories, meaning, means, of, st
@@ -71,45 +71,45 @@ def test_select_many_gives_a_row_for_each_item() -> None:
 
 
 def test_alter_lifetime_gives_a_start_and_a_duration() -> None:
-    later = AlterLifetime(LEFT, of(lambda e, life: life.le + 10, life=True), of(lambda e: e.v))
+    later = alter_lifetime(LEFT, of(lambda e, life: life.le + 10, life=True), of(lambda e: e.v))
     means(later, ROWS, gives=[(11, 12, ROWS[0][2]), (13, 15, ROWS[1][2])])
 
 
 def test_a_duration_that_is_not_positive_drops_the_row() -> None:
-    means(AlterLifetime(LEFT, None, of(lambda e: e.v - 1)), ROWS, gives=[(3, 4, ROWS[1][2])])
-    means(AlterLifetime(LEFT, None, Constant(-3)), ROWS, gives=[])
+    means(alter_lifetime(LEFT, None, of(lambda e: e.v - 1)), ROWS, gives=[(3, 4, ROWS[1][2])])
+    means(alter_lifetime(LEFT, None, Constant(-3)), ROWS, gives=[])
 
 
 def test_to_points_and_the_lifetime_as_a_duration() -> None:
-    means(AlterLifetime(LEFT, None, Constant(1)), ROWS, gives=[(le, le + 1, p) for le, _, p in ROWS])
-    at_end = AlterLifetime(LEFT, of(lambda e, life: life.re, life=True), Constant(1))
+    means(alter_lifetime(LEFT, None, Constant(1)), ROWS, gives=[(le, le + 1, p) for le, _, p in ROWS])
+    at_end = alter_lifetime(LEFT, of(lambda e, life: life.re, life=True), Constant(1))
     means(at_end, ROWS, gives=[(5, 6, ROWS[0][2]), (6, 7, ROWS[2][2])])
-    for_ever = AlterLifetime(LEFT, None, Constant(INFINITY))
+    for_ever = alter_lifetime(LEFT, None, Constant(INFINITY))
     means(for_ever, ROWS, gives=[(le, INFINITY, p) for le, _, p in ROWS])
 
 
 def test_altered_times_may_be_dates() -> None:
     rows = CHT.from_rows([(0, 1, {"at": "1970-01-01T00:00:09", "d": "2s"})], "s")
-    moved = meaning(AlterLifetime(LEFT, of(lambda e: e.at), of(lambda e: e.d)), rows)
+    moved = meaning(alter_lifetime(LEFT, of(lambda e: e.at), of(lambda e: e.d)), rows)
     assert [(row.le, row.re) for row in moved] == [(9, 11)]
     assert moved.unit == "s"
 
 
 def test_a_duration_that_is_none_is_refused() -> None:
     with pytest.raises(UnitError, match=r"1\.5"):
-        meaning(AlterLifetime(LEFT, None, Constant(1.5)), ROWS)
+        meaning(alter_lifetime(LEFT, None, Constant(1.5)), ROWS)
 
 
 @pytest.mark.parametrize(
     ("le", "plan"),
     [
-        (INFINITY - 4, Shift(LEFT, 4)),
-        (MIN_TIME, Shift(LEFT, -1)),
-        (INFINITY - 4, AlterLifetime(LEFT, None, Constant(9))),
-        (INFINITY - 4, Extend(LEFT, 3)),
-        (INFINITY - 4, Quantize(LEFT, 10, 10)),
-        (MIN_TIME, Quantize(LEFT, 7, 7)),
-        (INFINITY - 2, ToPointsAtEnd(LEFT)),
+        (INFINITY - 4, shift(LEFT, 4)),
+        (MIN_TIME, shift(LEFT, -1)),
+        (INFINITY - 4, alter_lifetime(LEFT, None, Constant(9))),
+        (INFINITY - 4, extend(LEFT, 3)),
+        (INFINITY - 4, quantize(LEFT, 10, 10)),
+        (MIN_TIME, quantize(LEFT, 7, 7)),
+        (INFINITY - 2, to_points_at_end(LEFT)),
     ],
 )
 def test_times_out_of_range_overflow(le: int, plan: Any) -> None:
@@ -119,27 +119,27 @@ def test_times_out_of_range_overflow(le: int, plan: Any) -> None:
 
 @given(histories, st.integers(-5, 5))
 def test_shift_moves_every_instant(rows: CHT[Any], d: int) -> None:
-    shifted = meaning(Shift(LEFT, d), rows)
+    shifted = meaning(shift(LEFT, d), rows)
     assert all(bag(alive(shifted, t + d)) == bag(alive(rows, t)) for t in INSTANTS)
     assert [row.re for row in shifted if row.re == INFINITY] == [row.re for row in rows if row.re == INFINITY]
 
 
 @given(histories, st.integers(-12, 12), st.integers(0, 12))
 def test_clip_interval_keeps_what_is_inside(rows: CHT[Any], lo: int, length: int) -> None:
-    clipped = meaning(ClipInterval(LEFT, lo, lo + length), rows)
+    clipped = meaning(clip_interval(LEFT, lo, lo + length), rows)
     assert all(bag(alive(clipped, t)) == (bag(alive(rows, t)) if lo <= t < lo + length else bag([])) for t in INSTANTS)
 
 
 @given(histories, st.integers(-6, 6))
 def test_an_extended_row_lives_where_it_would_with_its_end_moved(rows: CHT[Any], d: int) -> None:
-    extended = meaning(Extend(LEFT, d), rows)
+    extended = meaning(extend(LEFT, d), rows)
     assert all(bag(alive(extended, t)) == bag(row.payload for row in rows if row.le <= t < row.re + d) for t in INSTANTS)
     assert sum(row.re == INFINITY for row in extended) == sum(row.re == INFINITY for row in rows)
 
 
 @given(histories, st.integers(-2, 9))
 def test_a_clipped_row_lives_no_longer_than_the_duration(rows: CHT[Any], d: int) -> None:
-    clipped = meaning(ClipDuration(LEFT, d), rows)
+    clipped = meaning(clip_duration(LEFT, d), rows)
     assert all(
         bag(alive(clipped, t)) == bag(row.payload for row in rows if row.le <= t < min(row.re, row.le + d)) for t in INSTANTS
     )
@@ -147,7 +147,7 @@ def test_a_clipped_row_lives_no_longer_than_the_duration(rows: CHT[Any], d: int)
 
 def test_a_duration_beyond_the_range_of_times_clips_nothing() -> None:
     means(
-        ClipDuration(LEFT, INFINITY),
+        clip_duration(LEFT, INFINITY),
         [(5, INFINITY, "x"), (INFINITY - 3, INFINITY - 1, "y")],
         gives=[(5, INFINITY, "x"), (INFINITY - 3, INFINITY - 1, "y")],
     )
@@ -155,7 +155,7 @@ def test_a_duration_beyond_the_range_of_times_clips_nothing() -> None:
 
 @given(histories)
 def test_there_is_a_point_at_each_end(rows: CHT[Any]) -> None:
-    points = meaning(ToPointsAtEnd(LEFT), rows)
+    points = meaning(to_points_at_end(LEFT), rows)
     assert all(bag(alive(points, t)) == bag(row.payload for row in rows if row.re == t) for t in INSTANTS)
 
 
@@ -163,7 +163,7 @@ def test_there_is_a_point_at_each_end(rows: CHT[Any]) -> None:
 def test_a_quantized_row_is_the_least_period_of_the_grid_around_it(rows: CHT[Any], size: int, period: int, offset: int) -> None:
     starts = range(offset - 20 * period, 40, period)
     for row, snapped in zip(
-        rows, [next(iter(meaning(Quantize(LEFT, size, period, offset), [row]))) for row in rows], strict=True
+        rows, [next(iter(meaning(quantize(LEFT, size, period, offset), [row]))) for row in rows], strict=True
     ):
         assert snapped.le == max(start for start in starts if start <= row.le)
         if row.re == INFINITY:
@@ -175,7 +175,7 @@ def test_a_quantized_row_is_the_least_period_of_the_grid_around_it(rows: CHT[Any
 
 def test_windows_of_quantized_rows_are_the_tumbling_windows_that_they_overlap() -> None:
     means(
-        Quantize(LEFT, 10, 10, 0), [(3, 4, "x"), (-1, 1, "y"), (10, 20, "z")], gives=[(0, 10, "x"), (-10, 10, "y"), (10, 20, "z")]
+        quantize(LEFT, 10, 10, 0), [(3, 4, "x"), (-1, 1, "y"), (10, 20, "z")], gives=[(0, 10, "x"), (-10, 10, "y"), (10, 20, "z")]
     )
 
 

@@ -11,7 +11,7 @@ from streamdsl.errors import CtiViolation, QueryError, SchemaError
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Group, GroupApply, Shift, Source, Union
+from streamdsl.plan.node import Group, GroupApply, Source, Union, shift
 from streamdsl.temporal import CHT, Cti, Event, Insert, Progress, Record, Retract, Unit
 from tests.unit.denote.reading import LEFT, of
 
@@ -22,12 +22,12 @@ def bound(*events: Any, unit: Unit | None = "tick") -> Bound:
 
 def test_sources_are_found_by_name_also_inside_groups() -> None:
     body = Union((Group(None, None), Source("rates")))
-    plan = Shift(GroupApply(LEFT, of(lambda e: e.k), body, Whole()), 3)
+    plan = shift(GroupApply(LEFT, of(lambda e: e.k), body, Whole()), 3)
     assert list(sources(plan)) == ["left", "rates"]
 
 
 def test_a_run_folds_its_inputs_and_denotes_the_plan() -> None:
-    plan = Union((Shift(LEFT, 10), Source("right")))
+    plan = Union((shift(LEFT, 10), Source("right")))
     inputs = {"left": bound(Insert("a", 1, 9, "x"), Retract("a", 1, 9, 5)), "right": bound(Insert("a", 2, 3, "y"), Cti(50))}
     result = run_reference(plan, inputs)
     assert result.cht() == CHT.from_rows([(2, 3, "y"), (11, 15, "x")])

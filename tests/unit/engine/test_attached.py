@@ -21,7 +21,7 @@ class Trip:
 
 TRIPS = sd.source("trips", Trip)
 ON = {"attach": "on"}
-LIMIT = sd.param("limit", int)
+LIMIT = sd.functions.param("limit", int)
 COUNTS = TRIPS.group_by("zone").tumbling_window(10).aggregate(n=sd.count())
 
 
@@ -125,7 +125,7 @@ def test_an_error_over_the_live_rows_attaches_nothing() -> None:
 
 
 def test_it_may_bring_reference_data_of_its_own() -> None:
-    zones = sd.from_table([{"zone": "A", "name": "Astoria"}])
+    zones = sd.sources.from_table([{"zone": "A", "name": "Astoria"}])
     session = TRIPS.open(engine_options=ON)
     session.push([trip("a", 1, 9), sd.Cti(5)])
     named = session.attach(TRIPS.join(zones, on="zone", select=lambda trip, zone: zone["name"]))

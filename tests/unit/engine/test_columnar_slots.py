@@ -22,8 +22,8 @@ from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import coded
-from streamdsl.expr.held import Held
+from streamdsl.expr.deferred import DeferredColumn
+from streamdsl.expr.encoding import dictionary_encode
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
@@ -57,8 +57,8 @@ def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
 
 def test_floats_of_which_each_has_a_code_are_those_that_were_coded_bit_by_bit() -> None:
     values = np.array([0.0, -0.0, 1.5, math.nan, -0.0, math.inf, 0.0])
-    source = coded(values)
-    assert list(map(repr, source.coded(source.codes()).tolist())) == list(map(repr, values.tolist()))
+    source = dictionary_encode(values)
+    assert list(map(repr, source.decoded(source.codes()).tolist())) == list(map(repr, values.tolist()))
     assert source.n_codes == 5
 
 
@@ -92,7 +92,7 @@ def test_keys_that_wait_are_forgotten_alone_and_known_again_till_then(
         for row, (wanted, kept, looks) in enumerate(pushes):
             texts = [f"customer-{number}" for number in wanted]
             is_held = not is_mixed or data.draw(st.booleans())
-            numbers = part.of(Held(ArrowSource(pa.chunked_array([texts]))) if is_held else column_of(texts)).tolist()
+            numbers = part.of(DeferredColumn(ArrowSource(pa.chunked_array([texts]))) if is_held else column_of(texts)).tolist()
             for text, number in zip(texts, numbers, strict=True):
                 assert known.setdefault(text, number) == number
             assert len(set(known.values())) == len(known) == len(part)
@@ -121,7 +121,7 @@ def test_integers_that_lie_far_apart_have_one_number_however_they_come() -> None
 
 def test_keys_of_two_columns_that_take_turns_are_the_same() -> None:
     part = PartNumbers(62)
-    one, other = (Held(ArrowSource(pa.chunked_array([list(texts)]))) for texts in ("abcd", "cdef"))
+    one, other = (DeferredColumn(ArrowSource(pa.chunked_array([list(texts)]))) for texts in ("abcd", "cdef"))
     with patch("streamdsl.engine.keys._MANY", 1):
         numbers = [*part.of(one[:2]), *part.of(other), *part.of(one[2:])]
     known = dict(zip("abcdef", numbers, strict=False))
@@ -145,7 +145,11 @@ def test_values_that_waited_keep_their_numbers_though_others_come_in_another_ord
 ) -> None:
     part, missing = PartNumbers(62), [] if pa.types.is_floating(kind) else [None]  # which do not wait with a null
     first, then = [5, *missing, 3, 9, 5], [3, 5, *missing, 9, 7]
-    with patch("streamdsl.engine.keys._MANY", 1), patch.object(kernel, "MANY", many), patch.object(kernel, "FEW", many):
+    with (
+        patch("streamdsl.engine.keys._MANY", 1),
+        patch.object(kernel, "COMPILE_FROM", many),
+        patch.object(kernel, "CALL_FROM", many),
+    ):
         numbers, again = (part.of(_held(key, kind, wanted)).tolist() for wanted in (first, then))
     known = dict(zip(first, numbers, strict=True))
     assert again[:-1] == [known[each] for each in then[:-1]]
@@ -153,8 +157,8 @@ def test_values_that_waited_keep_their_numbers_though_others_come_in_another_ord
     assert part.values(np.array(again)).tolist() == [None if each is None else key(each) for each in then]
 
 
-def _held(key: Callable[[int], Any], kind: Any, wanted: list[int | None]) -> Held:
-    return Held(ArrowSource(pa.chunked_array([[None if each is None else key(each) for each in wanted]], kind)))
+def _held(key: Callable[[int], Any], kind: Any, wanted: list[int | None]) -> DeferredColumn:
+    return DeferredColumn(ArrowSource(pa.chunked_array([[None if each is None else key(each) for each in wanted]], kind)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=30))
@@ -179,7 +183,7 @@ def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(
     batches: list[tuple[list[tuple[int, int]], int]], are_compiled: bool
 ) -> None:
     PAIR_SEEKER.load()
-    with patch.object(kernel, "FEW", 1 if are_compiled else 2**40):
+    with patch.object(kernel, "CALL_FROM", 1 if are_compiled else 2**40):
         _ask_for_all(batches)
 
 

@@ -71,7 +71,7 @@ def test_compiled_loops_add_what_columns_add(values: list[float], data: st.DataO
     by_columns, by_loop, by_compiled = AccumulatorColumns(3), AccumulatorColumns(3), AccumulatorColumns(3)
     by_columns.add(index, terms)
     DIGIT_ADDER.load()
-    with patch.object(kernel, "FEW", 1):
+    with patch.object(kernel, "CALL_FROM", 1):
         by_compiled.add(index, terms)
         with patch.object(DIGIT_ADDER, "over", lambda _: add_digits):
             by_loop.add(index, terms)
@@ -91,7 +91,7 @@ def test_float_sums_are_rounded_once(values: list[float]) -> None:
         expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
     assert result(total, totals_of(total, values)) == expected
     DIGIT_SUMMER.load()
-    with patch.object(kernel, "FEW", 1):
+    with patch.object(kernel, "CALL_FROM", 1):
         assert result(total, totals_of(total, values)) == expected
         with patch.object(DIGIT_SUMMER, "over", lambda _: sum_digits):
             assert result(total, totals_of(total, values)) == expected

@@ -44,7 +44,7 @@ def test_a_cross_join_of_many_rows_is_told_once_and_where_it_is() -> None:
     [
         MANY.join(OTHERS, on="k"),
         MANY.join(OTHERS, where=lambda a, b: a.v < b.v),
-        MANY.join(sd.from_table([{"limit": 5}, {"limit": 7}])),
+        MANY.join(sd.sources.from_table([{"limit": 5}, {"limit": 7}])),
         MANY.join(OTHERS.tumbling_window(5).aggregate(n=sd.count())),
         MANY.to_points().join(OTHERS.where(lambda e: e.v < 10)),
         MANY.semi_join(OTHERS),

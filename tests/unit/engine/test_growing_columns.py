@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdsl.engine.growing import GrowingColumn, LazyColumn
-from streamdsl.expr.held import Held
+from streamdsl.expr.deferred import DeferredColumn
 from streamdsl.expr.table import column_of
 from streamdsl.io.arrow_held import ArrowSource
 
@@ -63,6 +63,6 @@ def test_values_that_wait_are_those_that_were_put_in(
     assert column.take(np.arange(len(model))).tolist() == model
 
 
-def held(values: list[Any]) -> Held:
+def held(values: list[Any]) -> DeferredColumn:
     """Return values as all but the first rows of an Arrow column."""
-    return Held(ArrowSource(pa.chunked_array([[values[0], *values]])), slice(1, None))
+    return DeferredColumn(ArrowSource(pa.chunked_array([[values[0], *values]])), slice(1, None))

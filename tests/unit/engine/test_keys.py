@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.engine.keys import BITS, KeyTable, PartNumbers
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import Typed
-from streamdsl.expr.held import AnyColumn, Held
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn
+from streamdsl.expr.encoding import NumericSource
 
 Stream = sd.Stream[Any]
 BODIES: list[Callable[[Stream], Stream]] = [
@@ -74,14 +74,14 @@ def test_integers_that_are_looked_up_are_shown_as_they_came_whatever_has_been_fo
         return np.asarray(column) // 2
 
     part, held_before = PartNumbers(BITS), list[tuple[AnyColumn, list[int]]]()
-    with patch.multiple("streamdsl.engine.keys", _SPREAD=1, _SPARSE=0), patch.object(kernel, "MANY", many):
+    with patch.multiple("streamdsl.engine.keys", _SPREAD=1, _SPARSE=0), patch.object(kernel, "COMPILE_FROM", many):
         for values, is_held, n_kept in steps:
             column = np.array(values)
-            numbers = part.of(Held(Typed(column)) if is_held else column)
+            numbers = part.of(DeferredColumn(NumericSource(column)) if is_held else column)
             assert len(set(numbers.tolist())) == len(set(values))
             shown = part.held(np.tile(numbers, 8))
             assert shown.tolist() == 8 * values
-            if isinstance(shown, Held):
+            if isinstance(shown, DeferredColumn):
                 assert shown.mapped(doubled).tolist() == [value // 2 for value in 8 * values]
             held_before.append((shown, 8 * values))
             part.keep(numbers[:n_kept])

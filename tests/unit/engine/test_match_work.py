@@ -18,7 +18,7 @@ def events(session: Any) -> int:
     return found
 
 
-def one_two(p: sd.Steps[Any]) -> sd.Pattern[Any]:
+def one_two(p: sd.pattern.Steps[Any]) -> sd.pattern.Pattern[Any]:
     return p.a.where(lambda e: e.v == 1).then(p.b.where(lambda e: e.v == 2)).within(10)
 
 

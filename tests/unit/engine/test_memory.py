@@ -11,6 +11,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.engine.session import Session
+from streamdsl.udm import UDSO
 
 Query = sd.Stream[Any]
 S = sd.source("s")
@@ -31,7 +32,7 @@ class Large(sd.IncrementalUDA[int, list[Any], int]):
         return len(state)
 
 
-class LargeScan(sd.UDSO[Any, list[Any], int]):
+class LargeScan(UDSO[Any, list[Any], int]):
     """Keeps much for each group."""
 
     def create_state(self) -> list[Any]:
@@ -93,7 +94,7 @@ def test_the_bytes_of_a_session_are_those_that_it_holds(name: str) -> None:
         assert most[1]["state_bytes"] > 24 * STATE * LARGE[name]
 
 
-@pytest.mark.parametrize("emit", ["final", sd.Emit(hold=10**9), sd.Emit(every=50, max_delay=10**9)])
+@pytest.mark.parametrize("emit", ["final", sd.emit.Emit(hold=10**9), sd.emit.Emit(every=50, max_delay=10**9)])
 def test_what_waits_to_be_sent_is_counted_as_the_outputs(emit: Any) -> None:
     session, real = held(S.select(v=lambda e: e.v), emit)
     figures = session.stats()["(output)"]

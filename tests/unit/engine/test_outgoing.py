@@ -19,7 +19,7 @@ PUSHES: list[Any] = [
     [sd.Cti(40)],
 ]
 QUERY = sd.source("s").group_by("k").tumbling_window(10).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
-EMITS: list[Any] = ["speculative", "watermark", "final", sd.Emit(5)]
+EMITS: list[Any] = ["speculative", "watermark", "final", sd.emit.Emit(5)]
 
 
 def texts(events: list[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ import streamdsl as sd
 from streamdsl.engine.operators import scan
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, UserCodeError
+from streamdsl.udm import UDSO
 from streamdsl.udm.repository import Repository
 from tests.laws.harness import EMITS, check_law
 from tests.laws.modules import Since
@@ -21,7 +22,7 @@ from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 
-class Total(sd.UDSO[int, int, int]):
+class Total(UDSO[int, int, int]):
     """The running sum; a state of 0 is a new one."""
 
     def create_state(self) -> int:
@@ -86,7 +87,7 @@ def test_a_stream_operator_has_a_name_in_the_repository() -> None:
 
 
 def test_what_is_no_stream_operator_and_what_fails_is_named() -> None:
-    with pytest.raises(QueryError, match=r"scan takes a stream operator.*\n.*sd\.UDSO"):
+    with pytest.raises(QueryError, match=r"scan takes a stream operator.*\n.*streamdsl\.udm\.UDSO"):
         sd.source("s").scan(max)  # type: ignore[arg-type]
     engines: tuple[Literal["local", "reference"], ...] = ("local", "reference")
     for engine in engines:

@@ -194,10 +194,10 @@ def test_no_reason_means_that_the_cti_follows_and_a_reason_that_it_does_not(seed
 
 
 def test_rows_that_wait_for_a_while_are_told_with_the_time_at_which_they_go() -> None:
-    session = sd.source("s").open(emit=sd.Emit(hold=5))
+    session = sd.source("s").open(emit=sd.emit.Emit(hold=5))
     session.push([sd.Insert("a", 3, 20, "x"), sd.Insert("b", 4, 20, "y")])
     assert session.why_no_output() == (
-        "sd.Emit(hold=...) holds back 2 rows, the first until an event or a CTI of the input reaches 8; "
+        "sd.emit.Emit(hold=...) holds back 2 rows, the first until an event or a CTI of the input reaches 8; "
         "source 's' has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
     )
     assert len(session.push([sd.point("c", 8, "z")])) == 1

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.expr import Inputs, RowError, evaluate, held, project
-from streamdsl.expr.held import AnyColumn, Coded, Held, object_column, with_parts
+from streamdsl.expr import Inputs, RowError, evaluate, evaluate_deferred, project
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, object_column, with_parts
 from streamdsl.expr.nodes import Expr, Field, Make
-from streamdsl.expr.rows import evaluate_row
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of
 from streamdsl.expr.trace import trace
@@ -29,7 +29,7 @@ EXPRESSIONS: list[Callable[[Any], Any]] = [
     lambda e: e.t.find("b"),
     lambda e: e.t.split("/")[0].lower() == e.t.lower(),
     lambda e: sd.is_none(e.t),
-    lambda e: sd.coalesce(e.t, 5),
+    lambda e: sd.functions.coalesce(e.t, 5),
     lambda e: sd.when(e.t.startswith("a")).then(e.n).otherwise(e.t.split("/")[1]),
     lambda e: (e.t.upper() == "A") & (e.n > 1),
     lambda e: e.n + 1,
@@ -48,11 +48,11 @@ def _inputs(rng: Random, size: int) -> tuple[Inputs, list[dict[str, Any]]]:
     return Inputs((table,), size), [{"t": t, "m": m, "n": n} for t, m, n in zip(texts, others, numbers, strict=True)]
 
 
-def _held(values: list[Any], rows: list[Any], rng: Random) -> Held:
+def _held(values: list[Any], rows: list[Any], rng: Random) -> DeferredColumn:
     """Return rows as codes of values, and of one that no row has."""
     places = [next(place for place, value in enumerate(values) if value is row) for row in rows]
-    source = Coded(np.array([0, *places]), object_column([*values, 7]))
-    return Held(source)[1:]
+    source = EncodedSource(np.array([0, *places]), object_column([*values, 7]))
+    return DeferredColumn(source)[1:]
 
 
 def _shown(value: Any) -> tuple[type, Any]:
@@ -77,12 +77,12 @@ def test_it_is_what_the_rows_say(number: int) -> None:
                 error = found
                 break
         if error is not None:
-            for ask in (evaluate, held, _projected):
+            for ask in (evaluate, evaluate_deferred, _projected):
                 with pytest.raises(RowError) as raised:
                     ask(expr, inputs)
                 assert (raised.value.row, type(raised.value.cause)) == (len(expected), type(error))
             return
-        for ask in (evaluate, held, _projected):
+        for ask in (evaluate, evaluate_deferred, _projected):
             column = ask(expr, inputs)
             assert list(map(_shown, column.tolist())) == expected
             assert (column.dtype == object) == (column_of([value for _, value in expected]).dtype == object)
@@ -98,6 +98,6 @@ def _projected(expr: Expr, inputs: Inputs) -> Any:
 
 
 def test_results_that_can_be_changed_are_no_two_rows_own() -> None:
-    column = held(trace(lambda e: sd.coalesce(e.t, "").split("/"), (None,)), _inputs(Random(1), 40)[0])
+    column = evaluate_deferred(trace(lambda e: sd.functions.coalesce(e.t, "").split("/"), (None,)), _inputs(Random(1), 40)[0])
     lists = column.tolist()
     assert len(set(map(id, lists))) == len(lists)

@@ -33,7 +33,7 @@ from streamdsl.expr import (
 )
 from streamdsl.expr.facade import node_of
 from streamdsl.expr.nodes import Constant, Field, Key, Whole
-from streamdsl.expr.rows import settle
+from streamdsl.expr.row_evaluator import to_plain_value
 from streamdsl.expr.schema import Schema, Shape, row_view
 from streamdsl.expr.table import Table, column_of
 from streamdsl.temporal import Record
@@ -82,7 +82,7 @@ def test_typed_columns_are_never_turned_into_python_values(monkeypatch: pytest.M
         raise AssertionError("this ran in Python")
 
     module = import_module("streamdsl.expr.evaluate")
-    monkeypatch.setattr(module._Columns, "each", never)
+    monkeypatch.setattr(module._ColumnEvaluator, "each", never)
     monkeypatch.setattr(module, "evaluate_row", never)
     functions: list[Callable[[Any], Any]] = [
         lambda e: (e.fare > 2) & (e.n < 3),
@@ -212,13 +212,13 @@ def test_projections(function: Callable[[Any], Any], shape: Shape, payload: Any)
 
 
 def test_rows_become_payloads_wherever_they_are_values() -> None:
-    assert settle([np.int64(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), np.int64(2))]) == [  # type: ignore[arg-type]
+    assert to_plain_value([np.int64(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), np.int64(2))]) == [  # type: ignore[arg-type]
         1,
         {"a": (1, 2)},
         Trip("A", 1.0, 2),
     ]
     trip = Trip("A", 1.0, 1)
-    assert settle(trip) is trip
+    assert to_plain_value(trip) is trip
     assert project(trace(lambda e: {"it": e}, (None,)), inputs([5])).payloads() == [Record(it=5)]
 
 

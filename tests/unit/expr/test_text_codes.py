@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import KEPT, TEXT_HASHER, TEXT_MATCHER, code_texts
+from streamdsl.expr.encoding import BYTE_MASKS, TEXT_HASHER, TEXT_MATCHER, encode_texts
 from streamdsl.io.arrow_fingerprints import KnownTexts, fingerprints
 
 _FACTOR = 0x2545F4914F6CDD1D
@@ -48,7 +48,7 @@ def test_colliding_texts_have_codes_of_their_own() -> None:
     (firsts, begins, known), codes = np.zeros((3, 64), dtype=np.intp), np.zeros(2 * len(texts), dtype=np.intp)
     stops, nulls = np.arange(0, len(content) + 1, 8), np.zeros(0, dtype=np.bool_)
     with np.errstate(over="ignore"):
-        number = code_texts(stops, words, nulls, KEPT, np.full(64, -1), firsts, begins, known, codes)
+        number = encode_texts(stops, words, nulls, BYTE_MASKS, np.full(64, -1), firsts, begins, known, codes)
     assert number == len(texts)
     assert codes.tolist() == [*range(number), *range(number)]
 
@@ -72,7 +72,7 @@ def test_texts_are_hashed_and_compared_in_compiled_loops_as_in_columns(
     alike = [(one is None) == (other is None) for one, other in pairs]  # a null is never compared with a text
 
     def found(few: int) -> list[Any]:
-        with patch.object(kernel, "FEW", few):
+        with patch.object(kernel, "CALL_FROM", few):
             hashes = fingerprints(given)
             assert hashes is not None
             return [hashes.integers.tolist(), KnownTexts(others.array).are(given, places)[alike].tolist()]

@@ -14,9 +14,9 @@ import pytest
 import streamdsl.expr as sd
 from streamdsl.errors import QueryError
 from streamdsl.expr import col, evaluate_row, project_row, trace, udf, without_row
+from streamdsl.expr.closures import freeze_variables
 from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Life, Opaque, Whole, is_opaque, schema_of
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.snapshot import snapshot
 from streamdsl.temporal import Lifetime
 
 LIMIT = 5
@@ -124,11 +124,11 @@ def test_snapshots_keep_what_a_function_is() -> None:
         return e.x * k * more
 
     scaled.mark = "m"  # type: ignore[attr-defined]
-    copy: Any = snapshot(scaled)
+    copy: Any = freeze_variables(scaled)
     assert (copy.__name__, copy.__doc__, copy.mark, copy.__module__) == ("scaled", "Scale.", "m", __name__)
     assert copy.__kwdefaults__ == {"more": 3}
     assert copy.__defaults__ == (2,)
-    assert snapshot(len) is len
+    assert freeze_variables(len) is len
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ TRACED: list[Callable[[Any], Any]] = [
     lambda w: w.sum(lambda e, k=2: e.fare * k) + 1,
     lambda w: 7,
     lambda w: w.collect(lambda e: e.fare)[0],
-    lambda w: sd.coalesce(w.max(lambda e: e.fare), 0) + sd.cast(w.avg(lambda e: e.fare), int),
+    lambda w: sd.functions.coalesce(w.max(lambda e: e.fare), 0) + sd.functions.cast(w.avg(lambda e: e.fare), int),
 ]
 OPAQUE: list[Callable[[Any], Any]] = [
     lambda w: w.count() if w.count() > 1 else None,

@@ -56,16 +56,16 @@ ADA = Person("Ada", Address("Vienna", "Dr.", Point(1.0, 2.0)), None, {"colour": 
 @pytest.mark.parametrize(
     ("expression", "text"),
     [
-        (sd.coalesce(sd.col("a"), sd.col("b"), 0), "coalesce(e.a, coalesce(e.b, 0))"),
-        (sd.cast(sd.col("a"), int) + 1, "cast(e.a, int) + 1"),
-        (sd.length(sd.col("s")) > 3, "length(e.s) > 3"),
-        (sd.contains(sd.col("s"), "x"), "contains(e.s, 'x')"),
-        (sd.contains((sd.col("a"), 1), 2), "contains((e.a, 1), 2)"),
-        (sd.local_time(sd.col("t"), "UTC").hour, "local_time(e.t, 'UTC').hour"),
-        (sd.local_time(sd.col("t"), "UTC", unit="s").date(), "local_time(e.t, 'UTC', 's').date()"),
-        (sd.truncate(sd.col("t"), 60, -1), "truncate(e.t, 60, 59)"),
-        (sd.truncate(sd.col("t"), "1h", unit="ms"), "truncate(e.t, 3600000)"),
-        (sd.truncate(sd.col("t"), "1h"), "truncate(e.t, datetime.timedelta(seconds=3600))"),
+        (sd.functions.coalesce(sd.col("a"), sd.col("b"), 0), "coalesce(e.a, coalesce(e.b, 0))"),
+        (sd.functions.cast(sd.col("a"), int) + 1, "cast(e.a, int) + 1"),
+        (sd.functions.length(sd.col("s")) > 3, "length(e.s) > 3"),
+        (sd.functions.contains(sd.col("s"), "x"), "contains(e.s, 'x')"),
+        (sd.functions.contains((sd.col("a"), 1), 2), "contains((e.a, 1), 2)"),
+        (sd.functions.local_time(sd.col("t"), "UTC").hour, "local_time(e.t, 'UTC').hour"),
+        (sd.functions.local_time(sd.col("t"), "UTC", unit="s").date(), "local_time(e.t, 'UTC', 's').date()"),
+        (sd.functions.truncate(sd.col("t"), 60, -1), "truncate(e.t, 60, 59)"),
+        (sd.functions.truncate(sd.col("t"), "1h", unit="ms"), "truncate(e.t, 3600000)"),
+        (sd.functions.truncate(sd.col("t"), "1h"), "truncate(e.t, datetime.timedelta(seconds=3600))"),
         (sd.col("s")[0], "e.s[0]"),
         (sd.col("s")[1:], "e.s[1:]"),
         (sd.col("s")[: sd.col("n")], "e.s[:e.n]"),
@@ -77,34 +77,39 @@ def test_functions_build_what_they_say(expression: Any, text: str) -> None:
 
 
 def test_of_values_the_functions_compute() -> None:
-    assert sd.coalesce(None, None, 3) == 3
-    assert sd.coalesce(0, 1) == 0
-    assert (sd.cast("7", int), sd.cast(7, float), sd.cast(None, str), sd.cast("", bool)) == (7, 7.0, "None", False)
-    assert (sd.length("abc"), sd.contains([1, 2], 2.0), sd.contains("abc", "bc")) == (3, True, True)
-    assert not sd.contains((float("nan"),), float("nan"))
-    assert sd.local_time(datetime(2026, 7, 1, 12, tzinfo=UTC), "America/New_York").hour == 8
+    assert sd.functions.coalesce(None, None, 3) == 3
+    assert sd.functions.coalesce(0, 1) == 0
+    assert (
+        sd.functions.cast("7", int),
+        sd.functions.cast(7, float),
+        sd.functions.cast(None, str),
+        sd.functions.cast("", bool),
+    ) == (7, 7.0, "None", False)
+    assert (sd.functions.length("abc"), sd.functions.contains([1, 2], 2.0), sd.functions.contains("abc", "bc")) == (3, True, True)
+    assert not sd.functions.contains((float("nan"),), float("nan"))
+    assert sd.functions.local_time(datetime(2026, 7, 1, 12, tzinfo=UTC), "America/New_York").hour == 8
 
 
 def test_in_an_opaque_lambda_a_scalar_row_is_its_value() -> None:
     rows = [(1, 2, "ab"), (2, 3, "c")]
-    query = sd.from_rows(rows).where(lambda e: sd.length(e) == 2 and sd.contains(e, "a"))
+    query = sd.from_rows(rows).where(lambda e: sd.functions.length(e) == 2 and sd.functions.contains(e, "a"))
     assert [row.payload for row in query.run().cht()] == ["ab"]
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: sd.cast(sd.col("a"), list), "there is no cast to <class 'list'>.*\n.*int, float, str, bool"),  # type: ignore[arg-type]
-        (lambda: sd.local_time(sd.col("t"), "Europe/Wien"), "there is no time zone 'Europe/Wien'"),
-        (lambda: sd.local_time(sd.col("t"), "Europe/Viena"), "did you mean 'Europe/Vienna'"),
-        (lambda: sd.local_time(sd.col("t"), "../etc"), "there is no time zone"),
-        (lambda: sd.local_time(sd.col("t"), "UTC", "tick"), "no calendar unit 'tick'; there are: s, ms, us, ns"),  # type: ignore[call-overload]
-        (lambda: sd.truncate(sd.col("t"), "1h", 5), "'1h' and 5 are ticks and a duration"),
-        (lambda: sd.truncate(sd.col("t"), "-1h"), "positive period"),
-        (lambda: sd.truncate(sd.col("t"), 0), "positive period, not to 0"),
-        (lambda: sd.truncate(sd.col("t"), "1 month"), "month"),
-        (lambda: sd.truncate(sd.col("t"), "1h", unit="tick"), "no calendar unit 'tick'"),  # type: ignore[call-overload]
-        (lambda: sd.coalesce(sd.col("a"), [1]), "list is not a constant"),
+        (lambda: sd.functions.cast(sd.col("a"), list), "there is no cast to <class 'list'>.*\n.*int, float, str, bool"),  # type: ignore[arg-type]
+        (lambda: sd.functions.local_time(sd.col("t"), "Europe/Wien"), "there is no time zone 'Europe/Wien'"),
+        (lambda: sd.functions.local_time(sd.col("t"), "Europe/Viena"), "did you mean 'Europe/Vienna'"),
+        (lambda: sd.functions.local_time(sd.col("t"), "../etc"), "there is no time zone"),
+        (lambda: sd.functions.local_time(sd.col("t"), "UTC", "tick"), "no calendar unit 'tick'; there are: s, ms, us, ns"),  # type: ignore[call-overload]
+        (lambda: sd.functions.truncate(sd.col("t"), "1h", 5), "'1h' and 5 are ticks and a duration"),
+        (lambda: sd.functions.truncate(sd.col("t"), "-1h"), "positive period"),
+        (lambda: sd.functions.truncate(sd.col("t"), 0), "positive period, not to 0"),
+        (lambda: sd.functions.truncate(sd.col("t"), "1 month"), "month"),
+        (lambda: sd.functions.truncate(sd.col("t"), "1h", unit="tick"), "no calendar unit 'tick'"),  # type: ignore[call-overload]
+        (lambda: sd.functions.coalesce(sd.col("a"), [1]), "list is not a constant"),
         (lambda: sd.col("s")[[1]], "list is not a constant"),
     ],
 )
@@ -115,29 +120,31 @@ def test_mistakes_are_told_when_they_are_written(wrong: Callable[[], Any], messa
 
 def test_a_datetime_is_rounded_down_by_the_clock_that_it_shows() -> None:
     noon = datetime(2026, 7, 1, 12, 34, tzinfo=UTC)
-    assert sd.truncate(noon, "1d").isoformat() == "2026-07-01T00:00:00+00:00"
-    assert sd.truncate(sd.local_time(noon, "Europe/Vienna"), "1d").isoformat() == "2026-07-01T00:00:00+02:00"
-    assert sd.truncate(noon.replace(tzinfo=None), "7d", "4d") == datetime(2026, 6, 29), "a Monday"
-    assert sd.truncate(datetime(1969, 12, 31, 23), timedelta(hours=2)) == datetime(1969, 12, 31, 22)
-    again = sd.local_time(datetime(2026, 10, 25, 1, 40, tzinfo=UTC), "Europe/Vienna")
-    assert sd.truncate(again, "1h").isoformat() == "2026-10-25T02:00:00+01:00", "the second time that the clocks show two"
+    assert sd.functions.truncate(noon, "1d").isoformat() == "2026-07-01T00:00:00+00:00"
+    assert sd.functions.truncate(sd.functions.local_time(noon, "Europe/Vienna"), "1d").isoformat() == "2026-07-01T00:00:00+02:00"
+    assert sd.functions.truncate(noon.replace(tzinfo=None), "7d", "4d") == datetime(2026, 6, 29), "a Monday"
+    assert sd.functions.truncate(datetime(1969, 12, 31, 23), timedelta(hours=2)) == datetime(1969, 12, 31, 22)
+    again = sd.functions.local_time(datetime(2026, 10, 25, 1, 40, tzinfo=UTC), "Europe/Vienna")
+    assert sd.functions.truncate(again, "1h").isoformat() == "2026-10-25T02:00:00+01:00", (
+        "the second time that the clocks show two"
+    )
 
 
 @pytest.mark.parametrize(("time", "period"), [(7, timedelta(hours=1)), (datetime(2026, 7, 1), 60), ("2026", 60)])
 def test_ticks_and_datetimes_are_not_mixed(time: Any, period: Any) -> None:
     with pytest.raises(TypeError, match=r"rounded down|unsupported operand|not all arguments"):
-        sd.truncate(time, period)
+        sd.functions.truncate(time, period)
 
 
 def test_a_wrong_zone_in_a_lambda_is_told_when_the_query_is_written() -> None:
     with pytest.raises(QueryError, match="Europe/Viena"):
-        sd.source("s").select(lambda e: sd.local_time(e.t, "Europe/Viena").hour)
+        sd.source("s").select(lambda e: sd.functions.local_time(e.t, "Europe/Viena").hour)
 
 
 def test_a_zone_that_a_row_gives_makes_a_lambda_opaque() -> None:
-    assert is_opaque(trace(lambda e: sd.local_time(e.t, e.zone), (None,)))
+    assert is_opaque(trace(lambda e: sd.functions.local_time(e.t, e.zone), (None,)))
     with pytest.raises(NotTraceable, match="constants"):
-        sd.local_time(sd.col("t"), sd.col("zone"))  # type: ignore[call-overload]
+        sd.functions.local_time(sd.col("t"), sd.col("zone"))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +158,7 @@ def test_a_zone_that_a_row_gives_makes_a_lambda_opaque() -> None:
         (lambda e: e.home.at.z, "no field 'home.at.z'; the fields are: home.at.x, home.at.y"),
         (lambda e: {"a": e.name, "b": e.home.at.xx + 1}, "did you mean 'home.at.x'"),
         (lambda e: e.tags["weight"], "no field 'tags.weight'; the fields are: tags.colour, tags.size"),
-        (lambda e: sd.length(e.home.upper), "no field 'home.upper'"),
+        (lambda e: sd.functions.length(e.home.upper), "no field 'home.upper'"),
     ],
 )
 def test_a_nested_field_that_is_not_declared_is_told_with_those_that_are(function: Any, message: str) -> None:
@@ -179,7 +186,7 @@ def test_the_right_row_of_a_join_is_checked_too() -> None:
         (lambda e: e.tags["colour"].upper(), "e.tags['colour'].upper()", "RED"),
         (lambda e: e.extra["a"], "e.extra['a']", 1),
         (lambda e: e.work == None, "e.work == None", True),  # noqa: E711
-        (lambda e: sd.length(e.friends), "length(e.friends)", 0),
+        (lambda e: sd.functions.length(e.friends), "length(e.friends)", 0),
     ],
 )
 def test_nested_fields_are_traced(function: Any, text: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.plan.node import Join, Source
 
 ROWS = [(1, 2, {"k": "a", "v": 7}), (3, 4, {"k": "b", "v": 12})]
-LIMIT = sd.param("limit", int)
+LIMIT = sd.functions.param("limit", int)
 S: sd.Stream[Any] = sd.source("s")
 DEAR = S.where(lambda e: e.v > LIMIT)
 
@@ -38,7 +38,7 @@ def test_a_query_is_bound_again_and_again() -> None:
 def test_explain_shows_parameters_by_name_until_they_have_values() -> None:
     assert "where_1 e.v > $limit" in DEAR.explain()
     assert "where_1 e.v > 10" in DEAR.bind(limit=10).explain()
-    few = sd.param("limit", int, default=4)
+    few = sd.functions.param("limit", int, default=4)
     assert "where_1 e.v > 4" in S.where(lambda e: e.v > few).explain()
 
 
@@ -48,7 +48,7 @@ def test_sessions_take_bound_queries() -> None:
 
 
 def test_a_query_without_a_value_for_its_parameters_lists_them() -> None:
-    other = sd.param("city", str | None)
+    other = sd.functions.param("city", str | None)
     query = DEAR.where(lambda e: e.k == other)
     expected = r"without a value: limit \(int\), city \(str \| None\)\nHint: query.bind\(limit=..., city=...\)"
     for start in (lambda: query.run({"s": ROWS}), query.open, lambda: query.explain("spark"), lambda: query.on_spark(None)):
@@ -60,7 +60,7 @@ def test_a_query_without_a_value_for_its_parameters_lists_them() -> None:
 
 
 def test_a_default_counts_until_another_value_is_bound() -> None:
-    query = S.where(sd.col("v") > sd.param("limit", int, default=10))
+    query = S.where(sd.col("v") > sd.functions.param("limit", int, default=10))
     assert values(query, {"s": ROWS}) == [12]
     assert values(query.bind(limit=5), {"s": ROWS}) == [7, 12]
 
@@ -75,22 +75,22 @@ def test_a_default_counts_until_another_value_is_bound() -> None:
     ],
 )
 def test_a_value_of_another_type_is_refused(type: Any, value: object, told: str) -> None:
-    query = S.where(sd.col("v") > sd.param("limit", type))
+    query = S.where(sd.col("v") > sd.functions.param("limit", type))
     with pytest.raises(QueryError, match=told):
         query.bind(limit=value)
     with pytest.raises(QueryError, match=told):
-        sd.param("limit", type, default=value)
+        sd.functions.param("limit", type, default=value)
 
 
 def test_numbers_are_numbers() -> None:
-    factor = sd.param("factor", float)
+    factor = sd.functions.param("factor", float)
     query = S.select(lambda e: e.v * factor)
     assert query.bind(factor=2).plan() == S.select(lambda e: e.v * 2).plan()
     assert query.bind(factor=np.float64(2.5)).plan() == S.select(lambda e: e.v * 2.5).plan()
 
 
 def test_a_parameter_may_be_a_duration_in_the_unit_of_the_stream() -> None:
-    longest = sd.param("longest", timedelta | int | str)
+    longest = sd.functions.param("longest", timedelta | int | str)
     query = sd.source("s", unit="s").alter_duration(longest)
     for value in (90, "90s", timedelta(seconds=90)):
         assert query.bind(longest=value).plan() == sd.source("s", unit="s").alter_duration(90).plan()
@@ -102,11 +102,11 @@ def test_a_name_that_is_not_open_says_what_is() -> None:
     with pytest.raises(QueryError, match=r"the parameters: \(none\)"):
         DEAR.bind(limit=5).bind(limit=6)
     with pytest.raises(QueryError, match="'s' is both a source and a parameter"):
-        S.where(sd.col("v") > sd.param("s")).bind(s=5)
+        S.where(sd.col("v") > sd.functions.param("s")).bind(s=5)
     with pytest.raises(QueryError, match="two different parameters of this query are called 'limit'"):
-        DEAR.where(sd.col("v") < sd.param("limit", float)).bind(limit=5)
+        DEAR.where(sd.col("v") < sd.functions.param("limit", float)).bind(limit=5)
     with pytest.raises(QueryError, match="has the name that bind"):
-        sd.param("my limit")
+        sd.functions.param("my limit")
 
 
 def test_a_query_is_the_input_of_another() -> None:
@@ -170,10 +170,10 @@ def test_binding_leaves_the_lines_of_operators_as_they_are() -> None:
 
 def test_a_parameter_is_made_outside_of_the_lambda_that_reads_it() -> None:
     for write in (
-        lambda: S.where(lambda e: e.v > sd.param("limit", int)),
-        lambda: S.select(lambda e: max(sd.param("limit", int) for _ in "a")),
-        lambda: S.tumbling_window(5).aggregate(lambda w: w.count() + sd.param("limit", int)),
+        lambda: S.where(lambda e: e.v > sd.functions.param("limit", int)),
+        lambda: S.select(lambda e: max(sd.functions.param("limit", int) for _ in "a")),
+        lambda: S.tumbling_window(5).aggregate(lambda w: w.count() + sd.functions.param("limit", int)),
     ):
-        with pytest.raises(QueryError, match=r"a parameter is made outside .*\nHint: limit = sd.param"):
+        with pytest.raises(QueryError, match=r"a parameter is made outside .*\nHint: limit = sd.functions.param"):
             write()
     assert "opaque" in S.where(lambda e: e.param > 5 or e.v).explain()

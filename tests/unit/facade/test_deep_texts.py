@@ -13,18 +13,18 @@ import streamdsl as sd
 from streamdsl.errors import QueryError, SqlError
 from streamdsl.plan.base import Node
 from streamdsl.plan.json import FORMAT, VERSION
-from streamdsl.plan.node import Shift, Source
+from streamdsl.plan.node import Source, shift
 
 READS = """
 import sys
 import streamdsl as sd
 trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
 if "deep" in sys.argv:
-    from streamdsl.expr.room import make_room
-    make_room(2_000, "a query")
+    from streamdsl.expr.recursion import ensure_recursion_limit
+    ensure_recursion_limit(2_000, "a query")
 text = sys.stdin.read()
 try:
-    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.plan_from_json(text)
+    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.composing.plan_from_json(text)
     print("rows", len(made.run().cht()) if sys.argv[1] == "sql" else 0)
 except sd.errors.StreamDslError as error:
     print("refused", len(str(error)), "Hint:" in str(error))
@@ -78,7 +78,12 @@ def test_sql_that_is_nested_without_end_is_refused(text: str) -> None:
     "text",
     [
         "[" * 100_000 + "]" * 100_000,
-        HEAD + '[{"type": "Shift", "input": ' + '{"type": "Shift", "input": ' * 100_000 + "1" + "}" * 100_001 + '], "output": 1}',
+        HEAD
+        + '[{"type": "Distinct", "input": '
+        + '{"type": "Distinct", "input": ' * 100_000
+        + "1"
+        + "}" * 100_001
+        + '], "output": 1}',
         HEAD + '[{"type": "Constant", "value": ' + "[" * 600 + "]" * 600 + '}], "output": {"$ref": 0}}',
     ],
     ids=["lists", "operators", "constant"],
@@ -92,16 +97,16 @@ def test_json_that_is_nested_without_end_is_refused_even_where_deep_queries_have
 def test_a_plan_of_a_thousand_operators_is_written_and_read() -> None:
     plan: Node = Source("trips")
     for _ in range(1_000):
-        plan = Shift(plan, 1)
+        plan = shift(plan, 1)
     text = plan.to_json()
     assert json.loads(text)["version"] == VERSION
-    assert sd.plan_from_json(text).to_json() == text
+    assert sd.composing.plan_from_json(text).to_json() == text
 
 
 @pytest.mark.parametrize("given", [None, 5, [], {}, object()])
 def test_what_is_no_text_holds_no_plan(given: object) -> None:
     with pytest.raises(QueryError, match=r"(?s)holds no plan.*Hint:"):
-        sd.plan_from_json(given)  # type: ignore[arg-type]
+        sd.composing.plan_from_json(given)  # type: ignore[arg-type]
 
 
 def test_an_error_in_a_long_line_shows_what_is_around_it() -> None:

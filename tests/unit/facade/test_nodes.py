@@ -37,14 +37,14 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     ),
     (trips.select(f=lambda e: e.fare), algebra.Select(TRIPS, Make(Schema.record(["f"]), (FARE,)))),
     (trips.select_many(lambda e: (e.fare, e.fare)), algebra.SelectMany(TRIPS, Make(Schema.tuple(2), (FARE, FARE)))),
-    (trips.alter_lifetime(5, lambda e: e.zone), algebra.AlterLifetime(TRIPS, Constant(5), Field("zone"))),
-    (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.AlterLifetime(TRIPS, Constant(7), Constant(60))),
-    (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.AlterLifetime(TRIPS, Life("re"), Constant(1))),
-    (trips.alter_duration(timedelta(minutes=2)), algebra.AlterLifetime(TRIPS, None, Constant(120))),
-    (trips.alter_duration("1h"), algebra.AlterLifetime(TRIPS, None, Constant(3600))),
-    (trips.alter_duration(lambda e: e.zone), algebra.AlterLifetime(TRIPS, None, Field("zone"))),
-    (trips.shift("-5s"), algebra.Shift(TRIPS, -5)),
-    (trips.to_points(), algebra.AlterLifetime(TRIPS, None, Constant(1))),
+    (trips.alter_lifetime(5, lambda e: e.zone), algebra.alter_lifetime(TRIPS, Constant(5), Field("zone"))),
+    (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.alter_lifetime(TRIPS, Constant(7), Constant(60))),
+    (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.alter_lifetime(TRIPS, Life("re"), Constant(1))),
+    (trips.alter_duration(timedelta(minutes=2)), algebra.alter_lifetime(TRIPS, None, Constant(120))),
+    (trips.alter_duration("1h"), algebra.alter_lifetime(TRIPS, None, Constant(3600))),
+    (trips.alter_duration(lambda e: e.zone), algebra.alter_lifetime(TRIPS, None, Field("zone"))),
+    (trips.shift("-5s"), algebra.shift(TRIPS, -5)),
+    (trips.to_points(), algebra.alter_lifetime(TRIPS, None, Constant(1))),
     (trips.to_edges(), algebra.ToEdges(TRIPS, None)),
     (trips.to_edges("zone"), algebra.ToEdges(TRIPS, Field("zone"))),
     (trips.to_edges(lambda e: e.zone), algebra.ToEdges(TRIPS, Field("zone"))),
@@ -53,7 +53,7 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
         trips.throttle("1m", key="zone"),
         algebra.GroupApply(TRIPS, Field("zone"), algebra.Scan(algebra.Group(TRIP, "s", 0), Throttle(60)), Whole()),
     ),
-    (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
+    (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.clip_interval(TRIPS, 1, 9)),
     (trips.distinct(), algebra.Distinct(TRIPS)),
     (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),
     (trips.chop("1m", offset=5), algebra.Chop(TRIPS, Hopping(60, 60, 5))),
@@ -87,10 +87,10 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
             Field("c"),
         ),
     ),
-    (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
-    (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
-    (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
-    (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
+    (trips.extend("1m"), algebra.extend(TRIPS, 60)),
+    (trips.clip_duration(timedelta(minutes=2)), algebra.clip_duration(TRIPS, 120)),
+    (trips.to_points_at_end(), algebra.to_points_at_end(TRIPS)),
+    (trips.quantize("1m", "30s", offset=5), algebra.quantize(TRIPS, 60, 30, 5)),
     (trips.left_join(zones, on="fare"), left_join(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.full_join(zones, on="fare", select=lambda t, z: z), full_join(TRIPS, ZONES, Matching(FARE, FARE), Whole(1))),
     (
@@ -226,7 +226,7 @@ def test_grouped_operators_and_queries_give_pairs() -> None:
     applied = GroupApply(TRIPS, Field("zone"), WindowApply(GROUP, *HOUR, top, FARE), PAIR)
     assert by_zone.tumbling_window("1h").apply(top, lambda e: e.fare).plan() == applied
     shifted = by_zone.apply(lambda g: g.shift(5)).plan()
-    assert shifted == GroupApply(TRIPS, Field("zone"), algebra.Shift(GROUP, 5), PAIR)
+    assert shifted == GroupApply(TRIPS, Field("zone"), algebra.shift(GROUP, 5), PAIR)
 
 
 KEYS: list[tuple[Any, dict[str, Expr]]] = [
@@ -252,7 +252,7 @@ def test_groups_inside_groups_are_told_apart() -> None:
     assert isinstance(plan, GroupApply)
     assert isinstance(plan.body, GroupApply)
     assert plan.body.input == GROUP
-    assert plan.body.body == algebra.Shift(Group(TRIP, "s", 1), 5)
+    assert plan.body.body == algebra.shift(Group(TRIP, "s", 1), 5)
     after = trips.group_by("zone").apply(lambda g: g).group_by("_0").apply(lambda g: g).plan()
     assert isinstance(after, GroupApply)
     assert after.body == Group(Schema.tuple(2), "s", 0)

@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, SchemaError, SessionError, UnitError, UserCodeError
+from streamdsl.udm import UDSO
 from streamdsl.udm.bases import AnyUDO
 from streamdsl.windows import Output
 from tests.unit.contract.common import refused
@@ -155,11 +156,11 @@ def test_what_a_stream_has_no_method_for_is_no_attribute() -> None:
 @pytest.mark.parametrize(
     ("query", "hint"),
     [
-        (lambda s: s.where(lambda e: e.v > 1), "sd.coalesce"),
+        (lambda s: s.where(lambda e: e.v > 1), "sd.functions.coalesce"),
         (lambda s: s.select(x=lambda e: e.v + 1), "sd.is_none"),
         (lambda s: s.where(lambda e: e.w > 5 & e.k == "a"), "& and | bind closer"),
-        (lambda s: s.where(lambda e: e.v), "sd.coalesce(e.flag, False)"),
-        (lambda s: s.where(lambda e: e.v if e.w else e), "sd.coalesce(e.flag, False)"),
+        (lambda s: s.where(lambda e: e.v), "sd.functions.coalesce(e.flag, False)"),
+        (lambda s: s.where(lambda e: e.v if e.w else e), "sd.functions.coalesce(e.flag, False)"),
         (lambda s: s.where(lambda e: str), "is a call (), or an await, missing?"),
     ],
 )
@@ -268,7 +269,7 @@ PARTS = {
     sd.IncrementalUDO: ["create_state", "copy_state", "add_events_to_state", "remove_events_from_state", "compute_result"],
     sd.TimeSensitiveIncrementalUDA: ["create_state", "add_event_to_state", "remove_event_from_state", "compute_result"],
     sd.TimeSensitiveIncrementalUDO: ["create_state", "add_event_to_state", "remove_event_from_state", "compute_result"],
-    sd.UDSO: ["create_state", "process", "copy_state", "is_empty"],
+    UDSO: ["create_state", "process", "copy_state", "is_empty"],
 }
 
 
@@ -287,7 +288,7 @@ def test_a_method_of_a_module_that_gives_no_value_is_refused_when_the_query_is_m
     parts = {each: lambda *_: None for each in kind.__abstractmethods__}
     module: Any = type("Module", (kind,), {**parts, name: method})
     windows: Any = trips.tumbling_window(5)
-    many, stream = issubclass(kind, AnyUDO), kind is sd.UDSO
+    many, stream = issubclass(kind, AnyUDO), kind is UDSO
     queries = [lambda: trips.scan(module)] if stream else [lambda: windows.apply(module)] if many else [
         lambda: windows.aggregate(module),
         lambda: windows.aggregate(n=module().of(lambda e: e.fare)),
@@ -331,7 +332,7 @@ def test_what_is_no_answer_is_refused_at_the_first_row_traced_called_and_in_the_
     ]
     for query in queries:
         with pytest.raises(
-            UserCodeError, match=r"a predicate gave .*, which is no yes or no\n.* in test_refusals.py, line \d+"
+            UserCodeError, match=r"a predicate returned .*, which is neither true nor false\n.* in test_refusals.py, line \d+"
         ) as caught:
             query.run(engine=engine)
         assert "flag" in str(caught.value)

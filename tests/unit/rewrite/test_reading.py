@@ -13,7 +13,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.deferred import AnyColumn
 from streamdsl.io.arrow_columns import ArrowColumns
 from streamdsl.io.pandas_columns import PandasColumns
 

@@ -9,7 +9,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import QueryError
-from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAggregate, WindowApply
+from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Select, Where, WindowAggregate, WindowApply, shift
 from streamdsl.plan.outputs import Outputs
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
@@ -162,7 +162,7 @@ def test_ctis_do_not_wait_for_ends_that_do_not_matter(emit: Any) -> None:
 
 
 def undone(node: Node, setting: Setting) -> Node | None:
-    return Shift(node.input, -node.duration) if isinstance(node, Shift) else None
+    return shift(node.input, -node.ends.cti(0)) if isinstance(node, AlterLifetime) else None
 
 
 def test_rules_that_undo_one_another_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_windows_over_the_same_points_have_panes_across_queries_too() -> None:
     minutes, hours = (points.tumbling_window(size).aggregate(lo=sd.min(lambda e: e.v)) for size in (5, 60))
     rows = [sd.point(n, n, {"k": "ab"[n % 2], "v": -n if n % 7 else None}) for n in range(99)]
     expected = [query.run({"s0": rows}, engine="reference").cht() for query in (minutes, hours)]
-    found = sd.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
+    found = sd.composing.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
     assert [found["minutes"].cht(), found["hours"].cht()] == expected
     assert fired(Outputs((minutes.plan(), hours.plan()))) == ["share_panes"]
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import streamdsl as sd
+from streamdsl.udm import UDSO
 from tests.unit.testing.modules import Trip
 from tests.unit.testing.sabotaged import Basket, Incomparable
 
 
-class Total(sd.UDSO[float, float, float]):
+class Total(UDSO[float, float, float]):
     """The running sum."""
 
     def create_state(self) -> float:
@@ -25,7 +25,7 @@ class Total(sd.UDSO[float, float, float]):
         return state + payload, [state + payload]
 
 
-class Recent(sd.UDSO[int, deque[tuple[int, int]], list[int]]):
+class Recent(UDSO[int, deque[tuple[int, int]], list[int]]):
     """The values of the last five ticks, in a state that is changed in place and is soon as good as new."""
 
     def create_state(self) -> deque[tuple[int, int]]:
@@ -47,7 +47,7 @@ class Seen:
     zones: dict[str, int] = field(default_factory=dict)
 
 
-class Visits(sd.UDSO[Trip, Seen, tuple[str, int]]):
+class Visits(UDSO[Trip, Seen, tuple[str, int]]):
     """How often each zone has been seen."""
 
     def create_state(self) -> Seen:
@@ -58,7 +58,7 @@ class Visits(sd.UDSO[Trip, Seen, tuple[str, int]]):
         return state, [(payload.zone, state.zones[payload.zone])] * 2
 
 
-class Annotated(sd.UDSO):  # type: ignore[type-arg]
+class Annotated(UDSO):  # type: ignore[type-arg]
     """What it takes is said by its method only; it numbers rows as it likes."""
 
     deterministic: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class Generates(Total):
         yield state + payload
 
 
-class NeedsARowBefore(sd.UDSO[int, list[int], int]):
+class NeedsARowBefore(UDSO[int, list[int], int]):
     def create_state(self) -> list[int]:
         return []
 
@@ -97,7 +97,7 @@ class NeedsARowBefore(sd.UDSO[int, list[int], int]):
         return [payload], [payload - state[-1]]
 
 
-class EmptiesBaskets(sd.UDSO[Basket, list[str], int]):
+class EmptiesBaskets(UDSO[Basket, list[str], int]):
     def create_state(self) -> list[str]:
         return []
 
@@ -107,7 +107,7 @@ class EmptiesBaskets(sd.UDSO[Basket, list[str], int]):
         return state, [len(state)]
 
 
-class FillsTheFirstBasket(sd.UDSO[Basket, Any, int]):
+class FillsTheFirstBasket(UDSO[Basket, Any, int]):
     """Its state is the first payload itself, which later rows change."""
 
     def create_state(self) -> Any:
@@ -120,7 +120,7 @@ class FillsTheFirstBasket(sd.UDSO[Basket, Any, int]):
         return state, [len(state.items)]
 
 
-class GivesOutItsOwn(sd.UDSO[int, list[int], int]):
+class GivesOutItsOwn(UDSO[int, list[int], int]):
     def __init__(self) -> None:
         self.seen: list[int] = []
 
@@ -163,7 +163,7 @@ class CopiesNothing(Recent):
         return self.create_state()
 
 
-class StartsAnew(sd.UDSO[int, None, int]):
+class StartsAnew(UDSO[int, None, int]):
     """It knows the row before of a run from the start, but not of one that goes on from a state."""
 
     last = 0
@@ -176,7 +176,7 @@ class StartsAnew(sd.UDSO[int, None, int]):
         return None, [rise]
 
 
-class EmptyWhileItCounts(sd.UDSO[int, tuple[int, int], int]):
+class EmptyWhileItCounts(UDSO[int, tuple[int, int], int]):
     """The mean so far, rounded; a sum of 0 is empty, however many values it is of."""
 
     def create_state(self) -> tuple[int, int]:
@@ -209,7 +209,7 @@ class HoldsLock(Total):
             return state + payload, [state]
 
 
-class HoldsGenerator(sd.UDSO[int, Iterator[int], int]):
+class HoldsGenerator(UDSO[int, Iterator[int], int]):
     """The numbers of the rows, from a state that can be neither copied nor stored."""
 
     def create_state(self) -> Iterator[int]:
@@ -222,7 +222,7 @@ class HoldsGenerator(sd.UDSO[int, Iterator[int], int]):
         return state, []
 
 
-class TellsEqualsApart(sd.UDSO[bool | int, None, str]):
+class TellsEqualsApart(UDSO[bool | int, None, str]):
     """1 and True are equal payloads, of which the engine keeps one."""
 
     def create_state(self) -> None:
@@ -232,7 +232,7 @@ class TellsEqualsApart(sd.UDSO[bool | int, None, str]):
         return None, [repr(payload)]
 
 
-class AtHome(sd.UDSO[int, None, int]):
+class AtHome(UDSO[int, None, int]):
     """Another answer in another process."""
 
     def __init__(self) -> None:

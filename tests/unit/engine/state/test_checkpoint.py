@@ -18,6 +18,7 @@ from streamdsl.engine.starting import restored
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.errors import CheckpointError, SessionError, UserCodeError
 from streamdsl.testing import VirtualClock
+from streamdsl.udm import UDSO
 
 Query = sd.Stream[Any]
 
@@ -96,7 +97,7 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
         counts().restore(tmp_path)
 
 
-class Keeping(sd.UDSO[Any, Any, Any]):
+class Keeping(UDSO[Any, Any, Any]):
     """Keeps what cannot be saved."""
 
     def create_state(self) -> Any:
@@ -208,7 +209,7 @@ def test_an_equal_query_that_is_written_elsewhere_is_the_same(tmp_path: Path) ->
     sd.source("trips").where(elsewhere[0]).restore(path)
 
 
-@pytest.mark.parametrize("emit", ["speculative", "watermark", "final", sd.Emit(hold=3), sd.Emit(every=2, max_delay=30)])
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final", sd.emit.Emit(hold=3), sd.emit.Emit(every=2, max_delay=30)])
 def test_the_way_to_emit_and_the_options_come_from_the_file(tmp_path: Path, emit: Any) -> None:
     options = {"window": "general", "rewrite": ["fuse_selects"]}
     path = saved(counts(), tmp_path / "trips", emit=emit, engine_options=options)
@@ -220,7 +221,7 @@ def test_the_way_to_emit_and_the_options_come_from_the_file(tmp_path: Path, emit
 
 def test_a_hold_in_time_comes_from_the_file(tmp_path: Path) -> None:
     query = sd.source("trips", unit="s")
-    session = query.open(emit=sd.Emit(hold="5s"))
+    session = query.open(emit=sd.emit.Emit(hold="5s"))
     session.push(TRIPS)
     session.checkpoint(tmp_path / "trips")
     assert query.restore(tmp_path / "trips").close() == session.close()
@@ -271,7 +272,7 @@ def test_attached_queries_are_named(tmp_path: Path) -> None:
 
 
 def test_reference_data_is_in_the_checkpoint(tmp_path: Path) -> None:
-    zones = sd.from_table([{"zone": "A", "name": "Harlem"}])
+    zones = sd.sources.from_table([{"zone": "A", "name": "Harlem"}])
     query = sd.source("trips").join(zones, on="zone", select=lambda t, z: z.name)
     session = query.open()
     session.checkpoint(tmp_path / "trips")
@@ -281,7 +282,7 @@ def test_reference_data_is_in_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_output_that_waits_for_the_first_push_is_in_the_checkpoint(tmp_path: Path) -> None:
-    query = sd.source("trips").union(sd.from_table([{"zone": "A"}]))
+    query = sd.source("trips").union(sd.sources.from_table([{"zone": "A"}]))
     session = query.open()
     session.checkpoint(tmp_path / "trips")
     out = query.restore(tmp_path / "trips").push([sd.Cti(3)])

@@ -91,11 +91,11 @@ def queries() -> dict[str, tuple[sd.Stream[Any], Any]]:
         "columns": (zones.hopping_window(10, 5).aggregate(n=sd.count(), f=sd.sum(lambda e: e.fare)), "speculative"),
         "module": (zones.snapshot_window().aggregate(n=Totals().of(lambda e: e.fare)), "watermark"),
         "holistic": (zones.hopping_window(10, 5).aggregate(n=Totals().of(lambda e: e.fare), m=sd.max(lambda e: e.fare)), "final"),
-        "join": (s.join(t.shift(2), on="zone"), sd.Emit(hold=3)),
+        "join": (s.join(t.shift(2), on="zone"), sd.emit.Emit(hold=3)),
         "keys": (s.group_by(lambda e: (e.zone, e.colour)).session_window(3).aggregate(all=sd.collect(lambda e: e)), "final"),
         "match": (s.match(lambda p: p.a.then(p.b.many()).then(p.c).within(7), overlapping=True), "speculative"),
         "count": (s.count_window(2).aggregate(all=sd.collect(lambda e: e)), "speculative"),
-        "edges": (s.to_edges(key="zone").stitch(), sd.Emit(every=2, max_delay=30)),
+        "edges": (s.to_edges(key="zone").stitch(), sd.emit.Emit(every=2, max_delay=30)),
     }
 
 

@@ -1,4 +1,4 @@
-"""What annotations declare of the values inside a payload, so that a wrong field is found when the query is written."""
+"""The types that annotations declare for the fields of payloads, so that a wrong field is found when the query is written."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from typing import Any, Final
 _DYNAMIC: Final = ("__getattr__", "__getattribute__")
 
 
-def declared(cls: Any, name: str) -> Any:
+def declared_type(cls: Any, name: str) -> Any:
     """Return the type that a class declares for a field, without None; None where it declares nothing that can be read.
 
     >>> @dataclass
     ... class Trip:
     ...     fare: float | None
-    >>> declared(Trip, "fare"), declared(Trip, "zone")
+    >>> declared_type(Trip, "fare"), declared_type(Trip, "zone")
     (<class 'float'>, None)
     """
     return _hints(cls).get(name) if isinstance(cls, type) else None
 
 
-def attributes(hint: Any) -> tuple[str, ...] | None:
+def declared_attributes(hint: Any) -> tuple[str, ...] | None:
     """Return the fields that the values of a declared type have as attributes; None if it is no dataclass or named tuple.
 
     >>> @dataclass
     ... class Trip:
     ...     fare: float
-    >>> attributes(Trip), attributes(int)
+    >>> declared_attributes(Trip), declared_attributes(int)
     (('fare',), None)
     """
-    if not isinstance(hint, type) or any(name in vars(base) for base in _written(hint) for name in _DYNAMIC):
+    if not isinstance(hint, type) or any(name in vars(base) for base in _bases_with_code(hint) for name in _DYNAMIC):
         return None
     if is_dataclass(hint):
         return tuple(f.name for f in fields(hint))
     return tuple(hint._fields) if issubclass(hint, tuple) and hasattr(hint, "_fields") else None
 
 
-def _written(cls: type) -> list[type]:
+def _bases_with_code(cls: type) -> list[type]:
     return [base for base in cls.__mro__ if base not in (tuple, object)]
 
 
-def items(hint: Any) -> tuple[str, ...] | None:
+def declared_items(hint: Any) -> tuple[str, ...] | None:
     """Return the keys of a typed dictionary; None for other types."""
     return tuple(typing.get_type_hints(hint)) if typing.is_typeddict(hint) else None
 

@@ -1,4 +1,4 @@
-"""Coding: a small number for each of many values, equal where they are."""
+"""Dictionary encoding: a small integer code for each of many values, the same for equal values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
 from streamdsl.expr.arrow import as_arrow, as_numpy
-from streamdsl.expr.held import Coded, Column, Rows, Source
+from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows
 from streamdsl.temporal.time import Ticks
 
-_PLACES: Final = 2**16
-"""The places of a table of integers, at first: few different ones are found in the cache."""
+_TABLE_SIZE: Final = 2**16
+"""The first size of a hash table; few distinct values then fit into the processor's cache."""
 
 
-class Typed(Source):
-    """A column of integers, floats or bools, whose codes are found where somebody asks for them."""
+class NumericSource(ColumnSource):
+    """A column of integers, floats or bools, which is encoded when its codes are first read."""
 
     def __init__(self, column: Column) -> None:
         self.size = len(column)
@@ -30,32 +30,32 @@ class Typed(Source):
         return self._column[rows]
 
     @cached_property
-    def _coded(self) -> Coded:
-        return coded(self._column)
+    def _encoded_source(self) -> EncodedSource:
+        return dictionary_encode(self._column)
 
     @property
-    def is_coded(self) -> bool:
-        """Whether somebody has asked for codes."""
-        return "_coded" in self.__dict__
+    def has_codes(self) -> bool:
+        """Whether the column has been encoded."""
+        return "_encoded_source" in self.__dict__
 
     def codes(self) -> Rows:
-        return self._coded.codes()
+        return self._encoded_source.codes()
 
-    def coded(self, codes: Rows) -> Column:
-        return self._coded.coded(codes)
+    def decoded(self, codes: Rows) -> Column:
+        return self._encoded_source.decoded(codes)
 
     @property
     def n_codes(self) -> int:
-        return self._coded.n_codes
+        return self._encoded_source.n_codes
 
 
-class Rowwise(Source):
-    """Values that somebody makes of rows, and codes that he finds, where they are asked for.
+class ComputedSource(ColumnSource):
+    """A source given by two functions: `encode` computes the codes of all rows, `make` the values of some.
 
-    >>> from streamdsl.expr.held import Held
+    >>> from streamdsl.expr.deferred import DeferredColumn
     >>> texts = ["b", "a", "b"]
-    >>> source = Rowwise(3, lambda: np.array([1, 0, 1]), lambda rows: np.array(texts, dtype=object)[rows])
-    >>> Held(source).known()[1].tolist(), Held(source)[1:].tolist()
+    >>> source = ComputedSource(3, lambda: np.array([1, 0, 1]), lambda rows: np.array(texts, dtype=object)[rows])
+    >>> DeferredColumn(source).encoded()[1].tolist(), DeferredColumn(source)[1:].tolist()
     (['a', 'b'], ['a', 'b'])
     """
 
@@ -82,7 +82,7 @@ class Rowwise(Source):
     def codes(self) -> Rows:
         return self._encoded[0]
 
-    def coded(self, codes: Rows) -> Column:
+    def decoded(self, codes: Rows) -> Column:
         return self._make(self._encoded[1][codes])
 
     @property
@@ -90,21 +90,21 @@ class Rowwise(Source):
         return len(self._encoded[1])
 
 
-def coded(column: Column) -> Coded:
-    """Return integers, floats or bools as codes: of floats each that has bits of its own has a code of its own.
+def dictionary_encode(column: Column) -> EncodedSource:
+    """Return integers, floats or bools dictionary-encoded; floats are distinguished by their bits, so 0.0 and -0.0 differ.
 
-    >>> codes = coded(np.array([0.0, -0.0, 0.0])).codes()
+    >>> codes = dictionary_encode(np.array([0.0, -0.0, 0.0])).codes()
     >>> bool(codes[0] == codes[2] != codes[1])
     True
     """
     codes, known = integer_codes(column.astype(np.int64) if column.dtype.kind == "b" else column.view(np.int64))
-    return Coded(codes, known.astype(np.bool_) if column.dtype.kind == "b" else known.view(column.dtype))
+    return EncodedSource(codes, known.astype(np.bool_) if column.dtype.kind == "b" else known.view(column.dtype))
 
 
 def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
-    """Return a small number for each integer, equal where they are, and the integer of each number.
+    """Return a code for each integer, and the integer of each code.
 
-    Where integers lie close together they are marked in an array. Others are hashed if they are many, else sorted.
+    Integers from a small range are encoded by an array over the range, others by hashing if they are many, else by sorting.
 
     >>> codes, known = integer_codes(np.array([2**60, 5, 2**60]))
     >>> known[codes].tolist(), len(known)
@@ -114,13 +114,13 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
         return values.astype(np.intp), values
     low, high = int(values.min()), int(values.max())
     if high - low < len(values) + 1024:
-        return _marked(values - low, high - low + 1, low)
-    hashed = _hashed(values) if len(values) >= kernel.MANY else None
-    return _sorted(values) if hashed is None else hashed
+        return _encode_dense(values - low, high - low + 1, low)
+    hashed = _encode_by_hash(values) if len(values) >= kernel.COMPILE_FROM else None
+    return _encode_by_sort(values) if hashed is None else hashed
 
 
 def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
-    """Return what `integer_codes` does; the numbers have the order of the integers.
+    """Return what `integer_codes` does; the codes have the order of the integers.
 
     >>> ordered_codes(np.array([2**60, 5, 2**60]))[0].tolist()
     [1, 0, 1]
@@ -134,7 +134,7 @@ def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
     return ranks[codes], known[order]
 
 
-def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
+def _encode_dense(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
     used = np.zeros(size, dtype=np.intp)
     used[places] = 1
     found = used.nonzero()[0]
@@ -142,11 +142,11 @@ def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
     return used[places], found + low
 
 
-def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
-    """Return what `integer_codes` does, in order of first appearance; None where nothing that hashes is there."""
-    coder = INTEGER_CODER.over(len(values))
+def _encode_by_hash(values: Ticks) -> tuple[Rows, Ticks] | None:
+    """Return what `integer_codes` does, in order of first appearance; None if neither numba nor Arrow is loaded."""
+    coder = INTEGER_ENCODER.over(len(values))
     if coder is not None:
-        codes, size, number = np.empty(len(values), dtype=np.intp), _PLACES, -1
+        codes, size, number = np.empty(len(values), dtype=np.intp), _TABLE_SIZE, -1
         while number < 0:
             found = np.empty(size // 2, dtype=np.int64)
             number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
@@ -158,7 +158,7 @@ def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
     return as_numpy(encoded.indices).astype(np.intp), as_numpy(encoded.dictionary)
 
 
-def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
+def _encode_by_sort(values: Ticks) -> tuple[Rows, Ticks]:
     order = np.argsort(values)
     ordered = values[order]
     is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -167,13 +167,14 @@ def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
     return codes, ordered[is_first.nonzero()[0]]
 
 
-def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
-    """Write a number for each integer, in order of first appearance, and which integer each number is of; return how many.
+def encode_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
+    """Write a code for each integer, in order of first appearance, and each code's integer into `found`; return how many.
 
-    `table` is full of -1, and has a power of two of places. It returns -1 where that leaves no room: half of them stay empty.
+    `table` is an open-addressing hash table: full of -1, its length a power of two. The result is -1 if it is too small: at least
+    half of it must stay empty.
 
     >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
-    >>> code_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
+    >>> encode_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
     2
     >>> found[:2].tolist(), codes.tolist()
     ([70, 50], [0, 1, 0])
@@ -195,32 +196,32 @@ def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: 
     return number
 
 
-INTEGER_CODER: Final = kernel.Kernel(code_integers)
+INTEGER_ENCODER: Final = kernel.Kernel(encode_integers)
 
 
-KEPT: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
-"""What is left of eight bytes of which so many count."""
+BYTE_MASKS: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
+"""By n, the mask that keeps the first n of eight bytes."""
 
 
 def text_codes(stops: Ticks, words: Ticks, are_null: NDArray[np.bool_]) -> tuple[Rows, Rows] | None:
-    """Return a number for each text, in order of first appearance, and the first row of each; None where nothing hashes them.
+    """Return a code for each text, in order of first appearance, and the first row of each code; None without the compiled loop.
 
-    Texts stand between `stops`, one behind the other; `words` are the eight bytes from each byte on. `are_null` is empty where
-    none is.
+    Text i has the bytes from `stops[i]` to `stops[i + 1]`; `words[i]` are the eight bytes from byte i on. `are_null` is empty if
+    no text is null.
     """
-    coder = TEXT_CODER.over(len(stops) - 1)
+    coder = TEXT_ENCODER.over(len(stops) - 1)
     if coder is None:
         return None
-    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _PLACES, -1
+    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _TABLE_SIZE, -1
     while number < 0:
         firsts, begins = np.empty((2, size // 2), dtype=np.intp)
         known = np.empty(len(words) // 8 + size, dtype=np.int64)
-        number = coder(stops, words, are_null, KEPT, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
+        number = coder(stops, words, are_null, BYTE_MASKS, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
         size *= 8
     return codes, firsts[:number].copy()
 
 
-def code_texts(
+def encode_texts(
     stops: Ticks,
     words: Ticks,
     are_null: NDArray[np.bool_],
@@ -231,15 +232,16 @@ def code_texts(
     known: Ticks,
     codes: Rows,
 ) -> int:
-    """Write a number for each text, in order of first appearance, and the first row of each number; return how many.
+    """Write a code for each text, in order of first appearance, and the first row of each code; return how many, or -1.
 
-    `table` is as that of `code_integers`, and so is what is returned where it is full; with the number of a text it has bits of
-    its hash, so that few others are compared. From where it begins in `known` there are the length of a text, and its words.
+    `table` is a hash table as in `encode_integers`. Its entries have some bits of the text's hash beside the code, so that few
+    other texts are compared. From `begins[code]` on, `known` has the length of the code's text, then its words.
 
     >>> words = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,))
     >>> (firsts, begins, known), codes = np.zeros((3, 8), dtype=np.intp), np.zeros(3, dtype=np.intp)
     >>> with np.errstate(over="ignore"):
-    ...     code_texts(np.arange(4), words, np.zeros(0, dtype=np.bool_), KEPT, np.full(8, -1), firsts, begins, known, codes)
+    ...     table, no_nulls = np.full(8, -1), np.zeros(0, dtype=np.bool_)
+    ...     encode_texts(np.arange(4), words, no_nulls, BYTE_MASKS, table, firsts, begins, known, codes)
     2
     >>> firsts[:2].tolist(), codes.tolist()
     ([0, 1], [0, 1, 0])
@@ -288,17 +290,17 @@ def code_texts(
     return number
 
 
-TEXT_CODER: Final = kernel.Kernel(code_texts)
+TEXT_ENCODER: Final = kernel.Kernel(encode_texts)
 
-_FACTOR: Final = 0x9E3779B97F4A7C15 - 2**64
+_MULTIPLIER: Final = 0x9E3779B97F4A7C15 - 2**64
 
 
 def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
-    """Write for each text, as `text_codes` is given them, a number that is mixed of its bytes, eight at a time.
+    """Write the hash of each text, given as for `text_codes`, computed from eight bytes at a time.
 
     >>> words, hashes = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.int64)
     >>> with np.errstate(over="ignore"):
-    ...     hash_texts(np.array([0, 2, 4]), words, KEPT, hashes)
+    ...     hash_texts(np.array([0, 2, 4]), words, BYTE_MASKS, hashes)
     >>> bool(hashes[0] == hashes[1] != 0)
     True
     """
@@ -306,7 +308,7 @@ def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
         start, stop = stops[row], stops[row + 1]
         mixed = stop - start
         for at in range(start, stop, 8):
-            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _FACTOR
+            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _MULTIPLIER
             mixed ^= (mixed >> 32) & 0xFFFFFFFF
         hashes[row] = mixed
 
@@ -314,10 +316,10 @@ def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
 def match_texts(
     stops: Ticks, words: Ticks, known_stops: Ticks, known: Ticks, places: Rows, kept: Ticks, same: NDArray[np.bool_]
 ) -> None:
-    """Say for each text whether it is the one at a place among those that are known; both as `text_codes` is given them.
+    """Say for each text whether it equals the known text at an index; both are given as for `text_codes`.
 
     >>> words, same = np.ndarray(5, "<i8", b"abac" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.bool_)
-    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), KEPT, same)
+    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), BYTE_MASKS, same)
     >>> same.tolist()
     [False, True]
     """

@@ -1,4 +1,4 @@
-"""What expressions mean, row by row, in Python's own words. `evaluate.py` is a faster way to the same values."""
+"""Evaluates expressions row by row with Python's own operators, which defines what they mean; `evaluate.py` is a faster equal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.answers import holds
-from streamdsl.expr.called import called, shown
 from streamdsl.expr.facade import E, node_of
-from streamdsl.expr.functions import Then, When, incomplete, plain_function
+from streamdsl.expr.functions import Then, When, plain_function, refuse_incomplete
+from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -31,8 +30,9 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
+from streamdsl.expr.predicates import holds
 from streamdsl.expr.schema import TupleRow, as_payload, row_view
-from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.user_calls import call_function, payload_of_view
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record, RecordMethod, map_parts, plain
 
@@ -40,12 +40,12 @@ from streamdsl.temporal.payload import Record, RecordMethod, map_parts, plain
 def evaluate_row(
     expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None, starts: tuple[int, ...] = ()
 ) -> Any:
-    """Return the value of an expression on one row, or on a pair of rows with their `starts`: what all faster ways must meet.
+    """Return the value of an expression on one row, or on a pair of rows with their `starts`. Every faster path gives the same.
 
     >>> evaluate_row(Binary("*", Field("x"), Constant(2)), ({"x": 21},))
     42
     """
-    value = _Row(payloads, life, key, starts).value(expr)
+    value = _RowEvaluator(payloads, life, key, starts).value(expr)
     return as_payload(value) if isinstance(expr, Call) else value
 
 
@@ -57,7 +57,7 @@ def project_row(
     >>> project_row(Opaque(lambda e: {"double": e * 2}), (21,))
     Record(double=42)
     """
-    return as_payload(settle(_Row(payloads, life, key, starts).value(expr)))
+    return as_payload(to_plain_value(_RowEvaluator(payloads, life, key, starts).value(expr)))
 
 
 def holds_row(
@@ -68,26 +68,26 @@ def holds_row(
     >>> holds_row(Binary(">", Field("x"), Constant(2)), ({"x": 21},))
     True
     """
-    return answer(expr, evaluate_row(expr, payloads, life, key, starts))
+    return predicate_value(expr, evaluate_row(expr, payloads, life, key, starts))
 
 
-def answer(expr: Expr, value: Any) -> bool:
-    """Return what a predicate's value says; what says nothing is an error that names the predicate's line."""
+def predicate_value(expr: Expr, value: Any) -> bool:
+    """Return whether a predicate holds, given its value; an error has the line where the predicate is written."""
     try:
         return holds(value)
     except Exception as error:
-        raise at_place(error, expr) from None
+        raise with_location(error, expr) from None
 
 
-def at_place(error: Exception, expr: Expr) -> Exception:
-    """Return an error with the line of the expression in which it came up first."""
+def with_location(error: Exception, expr: Expr) -> Exception:
+    """Return an error with the line of the innermost expression that raised it."""
     if not hasattr(error, "written"):
         error.written = next((part.written for part in expr.walk() if part.written is not None), None)  # type: ignore[attr-defined]
     return error
 
 
-class _Row:
-    """One row while an expression is evaluated; a shared node is evaluated once."""
+class _RowEvaluator:
+    """Evaluates the nodes of an expression on one row, or on a pair; a shared node is evaluated once."""
 
     __slots__ = ("done", "key", "life", "payloads", "starts")
 
@@ -101,9 +101,9 @@ class _Row:
     def value(self, expr: Expr) -> Any:
         if id(expr) not in self.done:
             try:
-                self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+                self.done[id(expr)] = _EVALUATORS[type(expr)](self, expr)
             except Exception as error:
-                at_place(error, expr)
+                with_location(error, expr)
                 raise
         return self.done[id(expr)]
 
@@ -120,7 +120,7 @@ class _Row:
         if self.starts and expr.end == "le":
             return self.starts[expr.side]
         if self.life is None:
-            raise no_lifetime()
+            raise no_lifetime_error()
         return self.life.le if expr.end == "le" else self.life.re
 
     def apply(self, expr: Expr) -> Any:
@@ -137,32 +137,32 @@ class _Row:
 
     def call(self, expr: Call) -> Any:
         arguments = [row_view(self.payloads[a.side]) if isinstance(a, Whole) else self.value(a) for a in expr.arguments]
-        return settle(called(plain_function(expr.function), arguments))
+        return to_plain_value(call_function(plain_function(expr.function), arguments))
 
     def opaque(self, expr: Opaque) -> Any:
         if expr.life and self.life is None:
-            raise no_lifetime()
+            raise no_lifetime_error()
         rows = [*map(row_view, self.payloads[: expr.sides]), *([self.life] if expr.life else [])]
-        return as_payload(settle(called(expr.function, rows), self.value))
+        return as_payload(to_plain_value(call_function(expr.function, rows), self.value))
 
 
-_MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
-    Field: _Row.field,
-    Whole: _Row.whole,
-    Life: _Row.end,
+_EVALUATORS: Final[Mapping[type[Expr], Callable[[_RowEvaluator, Any], Any]]] = {
+    Field: _RowEvaluator.field,
+    Whole: _RowEvaluator.whole,
+    Life: _RowEvaluator.end,
     Key: lambda row, _: row.key,
     Constant: lambda _, expr: expr.value,
-    **dict.fromkeys((Binary, Unary, Method, Function), _Row.apply),
+    **dict.fromkeys((Binary, Unary, Method, Function), _RowEvaluator.apply),
     Attribute: lambda row, expr: attribute_of(row.value(expr.operand), expr.name),
-    Call: _Row.call,
-    Choose: _Row.choose,
+    Call: _RowEvaluator.call,
+    Choose: _RowEvaluator.choose,
     Make: lambda row, expr: expr.schema.build(row.values(expr.values)),
-    Opaque: _Row.opaque,
+    Opaque: _RowEvaluator.opaque,
 }
 
 
 def field_of(payload: Any, name: str) -> Any:
-    """Return a field of a payload, or what else its row has by that name.
+    """Return a field of a payload, or the attribute of that name that its row has.
 
     >>> field_of({"items": 3}, "items"), field_of(7, "value"), field_of(datetime(2026, 3, 29), "year")
     (3, 7, 2026)
@@ -172,52 +172,52 @@ def field_of(payload: Any, name: str) -> Any:
 
 
 def attribute_of(value: Any, name: str) -> Any:
-    """Return an attribute of a value; a method of a record is none. `value` of a builtin one that has none is itself."""
+    """Return an attribute of a value; a record's methods are refused. The `value` of a builtin type's value is itself."""
     if name == "value" and type(value) in IMMUTABLE:
         return value
     found = getattr(value, name)
     return found.refuse() if type(found) is RecordMethod else found
 
 
-def no_lifetime() -> QueryError:
-    """Return the error for a lifetime where a row has none."""
+def no_lifetime_error() -> QueryError:
+    """Return the error for reading a lifetime where rows have none."""
     return QueryError("there is no lifetime here", hint="where, select and alter_lifetime take lambda e, life: ...")
 
 
-def _no_row(expr: Expr) -> Any:
+def _refuse_expression(expr: Expr) -> Any:
     raise QueryError("a function gave an expression where only values are known", hint="compute with the values that it is given")
 
 
-_HOLDING: Final = frozenset({dict, list, tuple, Record})
+_CONTAINERS: Final = frozenset({dict, list, tuple, Record})
 
 
-def is_settled(value: Any) -> bool:
-    """Say whether a value is one of Python's own, or holds only such: most of what user code gives is."""
+def is_plain_value(value: Any) -> bool:
+    """Say whether a value is of an immutable builtin type, or a collection of such values; most results of user code are."""
     kind = type(value)
     if kind in IMMUTABLE:
         return True
     parts = value.values() if kind is dict else value.__items__.values() if kind is Record else value
-    return kind in _HOLDING and IMMUTABLE.issuperset(map(type, parts))
+    return kind in _CONTAINERS and IMMUTABLE.issuperset(map(type, parts))
 
 
-def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
-    """Return what user code gave, with every row in it replaced by its payload, numpy scalars and expressions by their values.
+def to_plain_value(value: Any, evaluate: Callable[[Expr], Any] = _refuse_expression) -> Any:
+    """Return a result of user code as plain Python: rows become payloads, numpy scalars and expressions become their values.
 
-    >>> settle((TupleRow((1, 2)), [np.int64(2)]))
+    >>> to_plain_value((TupleRow((1, 2)), [np.int64(2)]))
     ((1, 2), [2])
     """
     kind = type(value)
-    if is_settled(value):
+    if is_plain_value(value):
         return value
     if isinstance(value, np.generic):
         return plain(value)
     if isinstance(value, E):
         return evaluate(node_of(value))
     if kind is When or kind is Then:
-        incomplete(value)
+        refuse_incomplete(value)
     if kind is TupleRow:
         return tuple(value)
     if kind is RecordMethod:
         value.refuse()
-    value = shown(value)
-    return map_parts(lambda part: settle(part, evaluate), value)
+    value = payload_of_view(value)
+    return map_parts(lambda part: to_plain_value(part, evaluate), value)

@@ -1,4 +1,4 @@
-"""The attempt at tracing a lambda, and how what stands for a value refuses to be one."""
+"""Records the nodes that a lambda builds while it is traced, and refuses what a symbolic value cannot do."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Final, NoReturn
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Parameter
-from streamdsl.expr.words import METHODS
+from streamdsl.expr.scalar_functions import METHODS
 
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
 
 
 class NotTraceable(QueryError, TypeError):  # noqa: N818 - it is a signal first
-    """Something was asked of an expression that only a value can answer; a lambda that asks it is opaque."""
+    """An operation needs an expression's value, which is not known yet; a lambda that does this is opaque."""
 
 
 class WriterError(QueryError):
-    """A mistake in what is written, which is told when it is written, also in a lambda that could run as an opaque function."""
+    """A mistake of the query's writer. It is raised while the query is written, even in a lambda that could run as opaque."""
 
 
-class Tracing:
-    """One attempt at tracing: the nodes that were built, whether something could not be, and what may be a mistake."""
+class TraceRecorder:
+    """The record of one attempt at tracing: the nodes that were built, whether something was refused, and possible mistakes."""
 
     __slots__ = ("failed", "mistakes", "nodes")
 
@@ -33,14 +33,14 @@ class Tracing:
         self.mistakes: dict[int, tuple[object, WriterError]] = {}
 
     def covers(self, *results: Expr) -> bool:
-        """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
+        """Say whether every node that was built is part of the results: one that the lambda throws away could still raise."""
         found = {id(node) for expr in results for node in expr.walk()}
         return not self.failed and all(id(node) in found for node in self.nodes)
 
     def is_in_order(self, expr: Expr) -> bool:
-        """Say whether the nodes that may fail were built in the order in which they are evaluated: the first error counts.
+        """Say whether the nodes that may fail were built in the order of evaluation, so that the first error is the lambda's.
 
-        Fields do not: one that is missing is missing in every order.
+        Fields do not count: one that is missing is missing in every order.
         """
         places = {id(node): place for place, node in enumerate(expr.evaluated())}
         built = [places[id(node)] for node in self.nodes if not isinstance(node, (Field, Life, Constant, Parameter))]
@@ -51,66 +51,69 @@ class Tracing:
         return sum(isinstance(node, Binary) and node.op == "%" for node in self.nodes)
 
 
-_TRACING: ContextVar[Tracing | None] = ContextVar("streamdsl_tracing", default=None)
+_RECORDER: ContextVar[TraceRecorder | None] = ContextVar("streamdsl_tracing", default=None)
 
 
 @contextmanager
-def tracing() -> Iterator[Tracing]:
-    """Record the nodes built inside."""
-    attempt = Tracing()
-    token = _TRACING.set(attempt)
+def recording() -> Iterator[TraceRecorder]:
+    """Record the nodes that are built inside."""
+    attempt = TraceRecorder()
+    token = _RECORDER.set(attempt)
     try:
         yield attempt
     finally:
-        _TRACING.reset(token)
+        _RECORDER.reset(token)
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
-    """Run user code inside that is no part of the trace."""
-    token = _TRACING.set(None)
+def recording_paused() -> Iterator[None]:
+    """Suspend recording, for user code that is no part of the trace."""
+    token = _RECORDER.set(None)
     try:
         yield
     finally:
-        _TRACING.reset(token)
+        _RECORDER.reset(token)
 
 
-def note(node: Expr) -> None:
+def record_node(node: Expr) -> None:
     """Record a node that was built."""
-    attempt = _TRACING.get()
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.nodes.append(node)
 
 
 def is_tracing() -> bool:
     """Say whether a lambda is being traced."""
-    return _TRACING.get() is not None
+    return _RECORDER.get() is not None
 
 
-def mistaken(proxy: object, error: WriterError) -> None:
-    """Note that something was asked for which is a mistake, unless what stands for it turns out to be used rightly."""
-    attempt = _TRACING.get()
+def record_mistake(proxy: object, error: WriterError) -> None:
+    """Record a probable mistake; `discard_mistake` takes it back if the proxy is then used correctly."""
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes[id(proxy)] = (proxy, error)
 
 
-def not_mistaken(proxy: object) -> None:
-    """Note that what stands for something is used rightly."""
-    attempt = _TRACING.get()
+def discard_mistake(proxy: object) -> None:
+    """Discard the mistake that was recorded for a proxy."""
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.mistakes.pop(id(proxy), None)
 
 
 def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
-    """Raise `NotTraceable`, and note it in the attempt, so that nothing between can hide it."""
-    attempt = _TRACING.get()
+    """Raise `NotTraceable`, and record that, so that a lambda that catches it is opaque all the same."""
+    attempt = _RECORDER.get()
     if attempt is not None:
         attempt.failed = True
     raise NotTraceable(what, hint=hint)
 
 
-class Refusing:
-    """What stands for a value during tracing, and answers nothing by itself."""
+class SymbolicValue:
+    """A symbolic value: it stands for a value while a lambda is traced, and refuses each operation that needs the value.
+
+    Subclasses define the operations that build expressions instead.
+    """
 
     __slots__ = ()
 
@@ -121,13 +124,13 @@ class Refusing:
         )
 
     def __len__(self) -> int:
-        refuse("an expression has no length before it is evaluated", "write sd.length(...)")
+        refuse("an expression has no length before it is evaluated", "write sd.functions.length(...)")
 
     def __iter__(self) -> Iterator[Any]:
         refuse("an expression cannot be iterated over before it is evaluated")
 
     def __contains__(self, item: object) -> bool:
-        refuse("`in` asks an expression for its contents", "write sd.contains(whole, part)")
+        refuse("`in` asks an expression for its contents", "write sd.functions.contains(whole, part)")
 
     def __hash__(self) -> int:
         refuse("an expression is not hashable: it is no dictionary key or set member")
@@ -141,7 +144,7 @@ class Refusing:
     def __str__(self) -> str:
         refuse(
             "an expression has no text before it is evaluated",
-            "write sd.cast(..., str), or an f-string in a function under @sd.udf",
+            "write sd.functions.cast(..., str), or an f-string in a function under @sd.udf",
         )
 
     def __repr__(self) -> str:
@@ -156,10 +159,10 @@ class Refusing:
         refuse("an expression is no integer before it is evaluated")
 
     def __int__(self) -> int:
-        refuse("an expression is no integer before it is evaluated", "write sd.cast(..., int)")
+        refuse("an expression is no integer before it is evaluated", "write sd.functions.cast(..., int)")
 
     def __float__(self) -> float:
-        refuse("an expression is no number before it is evaluated", "write sd.cast(..., float)")
+        refuse("an expression is no number before it is evaluated", "write sd.functions.cast(..., float)")
 
     def __complex__(self) -> complex:
         refuse("an expression is no number before it is evaluated")

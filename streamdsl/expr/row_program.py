@@ -1,4 +1,7 @@
-"""What a row goes through as one Python function: what columns give, for rows that come one by one."""
+"""Row programs: the steps that rows pass (filter, project, group) compiled into one Python function, for batches of few rows.
+
+A program computes what the columnar path does, without the overhead of making columns. [compilers: operator fusion]
+"""
 
 from __future__ import annotations
 
@@ -24,29 +27,30 @@ from streamdsl.expr.nodes import (
     application,
     is_boolean,
 )
-from streamdsl.expr.rows import attribute_of
+from streamdsl.expr.row_evaluator import attribute_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.names import literal
 from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
-"""The values of a payload's fields, or of the parts of a key: plain ones, that hold no others."""
-Passed: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
-"""What becomes of rows: values, numbers of groups, and if some are dropped, which are left, and which steps drop the others."""
-RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], Passed | None]
+"""The values of a payload's fields, or of the parts of a key; all are plain: none contains other values."""
+ProgramResult: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
+"""The results for some rows: values, group numbers, and if rows are dropped, the indexes of those that are kept, and for each
+dropped row the index of the step that dropped it."""
+RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], ProgramResult | None]
 
-_ANSWERS: Final = frozenset({bool, int, float, str})
-"""The types whose values are true or false in a predicate; of what others give, columns know."""
+_BOOLEAN_TYPES: Final = frozenset({bool, int, float, str})
+"""The types that a predicate's result may have in a program; the columnar path knows about others."""
 _NO_GROUPS: Final = itertools.repeat(None)
-_LONGEST: Final = 100
-"""Expressions with more nodes are left to columns: what is shared in them is written out here."""
-_CLOSED: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
-"""The operators that give plain values of plain ones; `**` may give a complex number."""
+_MAX_NODES: Final = 100
+"""Programs with more nodes are not compiled: a shared node is written out each time, so the text may grow exponentially."""
+_PLAIN_OPERATORS: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
+"""The operators whose results are plain for plain operands; that of `**` may be a complex number."""
 _SYMBOLS: Final = {"-x": "(-{})", "+x": "(+{})", "not": "(not {})", "is_none": "({} is None)"}
 
 
 def plain_values(payload: Any, schema: Schema) -> Values | None:
-    """Return the values of a payload's fields; None where it needs a closer look, which `Table.from_payloads` takes.
+    """Return the values of a payload's fields; None for one with other fields or values, which `Table.from_payloads` must read.
 
     >>> plain_values(("a", 2), Schema.tuple(2)), plain_values(("a",), Schema.tuple(2))
     (('a', 2), None)
@@ -69,11 +73,11 @@ def plain_values(payload: Any, schema: Schema) -> Values | None:
 
 
 class Groups(Protocol):
-    """The groups that rows are in, by number."""
+    """The groups of one `group_by`: their numbers and keys, and the groups around them."""
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of keys, None: each is a single value."""
+        """The schema of keys; None if each key is a single value."""
 
     @property
     def is_nested(self) -> bool:
@@ -90,80 +94,82 @@ class Groups(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Rows are kept for which a predicate holds."""
+class FilterStep:
+    """Keep the rows for which a predicate holds."""
 
     predicate: Expr
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
-        name = text.plain(self.predicate)
+        name = text.plain_variable(self.predicate)
         if not is_boolean(self.predicate):
-            text.say(f"if type({name}) not in ANSWERS: return None")
+            text.add_line(f"if type({name}) not in ANSWERS: return None")
         text.drop(f"not {name}")
 
 
 @dataclass(frozen=True, slots=True)
-class Enter:
-    """Rows get the number of their group."""
+class GroupStep:
+    """Assign to each row the number of its group."""
 
     parts: tuple[Expr, ...]
     groups: Groups
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
-        parts = "".join([f"{text.plain(part)}, " for part in self.parts])
-        text.say(f"g = {text.named(self.groups.number)}(({parts}), g)")
+        parts = "".join([f"{text.plain_variable(part)}, " for part in self.parts])
+        text.add_line(f"g = {text.name_for(self.groups.number)}(({parts}), g)")
         text.in_groups = True
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
-    """Rows get other values, which may be made of those of their group's key (`groups`)."""
+class ProjectStep:
+    """Compute the rows' new values, in which the key of their group may be used (`groups`)."""
 
     projection: Expr
     groups: Groups | None = None
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
         projection = self.projection
         if isinstance(projection, Whole):
             text.keep_side(projection.side)
             return
         if self.groups is not None and any(isinstance(part, Key) for part in projection.walk()):
-            text.say(f"k = {text.named(self.groups.key)}(g)")
+            text.add_line(f"k = {text.name_for(self.groups.key)}(g)")
         text.keys = None if self.groups is None else self.groups.schema or Schema.scalar()
         if isinstance(projection, Make):
-            text.give(projection.values, projection.schema)
+            text.set_fields(projection.values, projection.schema)
         else:
-            text.give((projection,), Schema.scalar())
+            text.set_fields((projection,), Schema.scalar())
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
-    """Rows get their values of a projection of them and of their group's key, and are then in the group around it."""
+class UngroupStep:
+    """Compute the rows' new values from them and from their group's key, and put them into the group around it."""
 
     projection: Expr
     groups: Groups
 
-    def write(self, text: Writing) -> None:
+    def write(self, text: ProgramWriter) -> None:
         """Write this step after those before it."""
-        Project(self.projection, self.groups).write(text)
+        ProjectStep(self.projection, self.groups).write(text)
         text.in_groups = self.groups.is_nested
         if text.in_groups:
-            text.say(f"g = {text.named(self.groups.outer_of)}(g)")
+            text.add_line(f"g = {text.name_for(self.groups.outer_of)}(g)")
 
 
-Step: TypeAlias = Keep | Enter | Project | Leave
+Step: TypeAlias = FilterStep | GroupStep | ProjectStep | UngroupStep
 
 
-class Program:
-    """Steps that rows take one after the other, as one Python function of their values and of the numbers of their groups.
+class RowProgram:
+    """Steps compiled into one Python function of the rows' values and their group numbers.
 
-    What is not certain to be as in columns, or fails, is left to them: then the function gives None, or raises.
+    For rows where the columnar path might compute something else, the function gives None; where an expression fails, it raises.
+    In both cases the caller processes the batch on the columnar path. `length` says how many of the first steps are compiled.
 
-    >>> program = Program([Keep(Field("y")), Project(Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),)))])
-    >>> function = program.of(Schema.record(["x", "y"]))
+    >>> double = Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),))
+    >>> program = RowProgram([FilterStep(Field("y")), ProjectStep(double)])
+    >>> function = program.function_for(Schema.record(["x", "y"]))
     >>> function([(5, False), (21, True)], [3, 4]), program.schema
     (([(42,)], [4], [1], [0]), Schema(_0))
     """
@@ -172,19 +178,19 @@ class Program:
         self._steps = tuple(steps)
         self._of: Schema | None = None
         self._other: Schema | None = None
-        self._function: RowFunction = left_to_columns
+        self._function: RowFunction = no_program
         self.length = 0
-        """So many of the steps, the first ones, are in the function."""
+        """The number of steps, from the first on, that the function computes."""
         self.is_refused = False
-        """Whether some steps are not, of the rows that there have been."""
+        """Whether some of the steps could not be compiled for the last schema."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
-        return Program(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowProgram:
+        return RowProgram(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
 
-    def of(self, schema: Schema, other: Schema | None = None) -> RowFunction:
-        """Return the function for rows of a schema, or for pairs of rows: each is then the values of one and of the other."""
+    def function_for(self, schema: Schema, other: Schema | None = None) -> RowFunction:
+        """Return the function for rows of a schema, or for pairs of rows, whose values are then concatenated."""
         if schema is not self._of or other is not self._other:
             if schema != self._of or other != self._other:
                 self._write(schema, other)
@@ -192,27 +198,28 @@ class Program:
         return self._function
 
     def _write(self, schema: Schema, other: Schema | None) -> None:
-        text = Writing(schema, other)
+        text = ProgramWriter(schema, other)
         if all(each.shape is not Shape.OBJECT for each in text.sides):
-            text.take(self._steps)
+            text.write_steps(self._steps)
         self.length, self.schema = text.place, text.schema
         self.is_refused = text.place < len(self._steps)
-        self._function = text.function() if text.place else left_to_columns
+        self._function = text.function() if text.place else no_program
 
 
-def left_to_columns(rows: Sequence[Values], groups: Sequence[int] | None) -> Passed | None:
-    """Return None: this is the function of steps that cannot be said in Python's own values."""
+def no_program(rows: Sequence[Values], groups: Sequence[int] | None) -> ProgramResult | None:
+    """Return None: the function of a program in which no step could be compiled."""
     return None
 
 
-class _UnsaidError(Exception):
-    """An expression has no words here."""
+class _NotCompilableError(Exception):
+    """An expression cannot be compiled into a program."""
 
 
-class Writing:
-    """The source text of steps over the values `v` of each of some rows and its group `g`, and what the names in it stand for.
+class ProgramWriter:
+    """Writes the source text of a program: a loop over rows with values `v` and group `g`; `_names` are the text's globals.
 
-    `sides` are the schemas of a row, or of both rows of a pair, whose values stand one behind the other.
+    `sides` are the schemas of a row, or of both rows of a pair, whose values are concatenated. `_fields` are the texts of the
+    row's current values, which each projecting step replaces.
     """
 
     def __init__(self, schema: Schema, other: Schema | None = None) -> None:
@@ -222,24 +229,24 @@ class Writing:
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(sum([len(each.names) for each in self.sides]))]
-        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _ANSWERS, "NO_GROUPS": _NO_GROUPS}
+        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _BOOLEAN_TYPES, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
 
-    def take(self, steps: Sequence[Step]) -> None:
-        """Write steps up to the first for which there are no words."""
+    def write_steps(self, steps: Sequence[Step]) -> None:
+        """Write steps up to the first that cannot be compiled."""
         for step in steps:
             lines, names = list(self._lines), dict(self._names)
             self.keys = None
             try:
                 step.write(self)
-            except _UnsaidError:
+            except _NotCompilableError:
                 self._lines, self._names = lines, names
                 return
             self.place += 1
 
     def function(self) -> RowFunction:
-        """Return the function."""
+        """Compile the text, and return the function."""
         head, lines, lists = "for v, g in zip(rows, groups or NO_GROUPS):", list(self._lines), []
         values, groups, kept, dropped = "rows", "groups", "()", "()"
         if self._drops or self._fields != self._given:
@@ -264,22 +271,22 @@ class Writing:
     def _row(self) -> str:
         return "v" if self._fields == self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
 
-    def say(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Add a line."""
         self._lines.append(line)
 
     def drop(self, condition: str) -> None:
-        """Let this step drop rows."""
+        """Add a line that drops the row if a condition holds."""
         self._drops = True
-        self.say(f"if {condition}: dropped.append({self.place}); continue")
+        self.add_line(f"if {condition}: dropped.append({self.place}); continue")
 
-    def give(self, values: Sequence[Expr], schema: Schema) -> None:
-        """Let the row have other values."""
-        self._fields = list(map(self.plain, values))
+    def set_fields(self, values: Sequence[Expr], schema: Schema) -> None:
+        """Replace the row's values."""
+        self._fields = list(map(self.plain_variable, values))
         self.sides = (schema,)
 
     def keep_side(self, side: int) -> None:
-        """Let the row be that of one side."""
+        """Replace a pair by the row of one side."""
         schema, first = self._side(side)
         self._fields = self._fields[first : first + len(schema.names)]
         self.sides = (schema,)
@@ -289,60 +296,60 @@ class Writing:
         """The schema of the row, or of the first row of a pair."""
         return self.sides[0]
 
-    def plain(self, expr: Expr) -> str:
-        """Return the text of an expression whose value is plain: where that is not certain, it is asked for."""
-        text = self.of(expr)
+    def plain_variable(self, expr: Expr) -> str:
+        """Add a line that computes an expression, with a check if its value may not be plain; return its variable."""
+        text = self.expression(expr)
         if type(expr) is Field:
             return text
         name = f"x{len(self._lines)}"
-        self.say(f"{name} = {text}")
+        self.add_line(f"{name} = {text}")
         if not _is_plain(expr):
-            self.say(f"if type({name}) not in PLAIN: return None")
+            self.add_line(f"if type({name}) not in PLAIN: return None")
         return name
 
-    def of(self, expr: Expr) -> str:
+    def expression(self, expr: Expr) -> str:
         """Return the text of an expression."""
         self._n_nodes += 1
-        form = _FORMS.get(type(expr))
-        if form is None or self._n_nodes > _LONGEST:
-            raise _UnsaidError
+        form = _WRITERS.get(type(expr))
+        if form is None or self._n_nodes > _MAX_NODES:
+            raise _NotCompilableError
         return form(self, expr)
 
-    def named(self, value: Any) -> str:
-        """Return a name for a value."""
+    def name_for(self, value: Any) -> str:
+        """Return the name of a global of the text that has this value."""
         name = f"n{len(self._names)}"
         self._names[name] = value
         return name
 
     def field(self, expr: Field) -> str:
         schema, first = self._side(expr.side)
-        return self._fields[first + _place(expr.name, schema)]
+        return self._fields[first + _field_index(expr.name, schema)]
 
     def whole(self, expr: Whole) -> str:
         schema, first = self._side(expr.side)
-        return self._fields[first + _place("value", schema if schema.shape is Shape.SCALAR else None)]
+        return self._fields[first + _field_index("value", schema if schema.shape is Shape.SCALAR else None)]
 
     def key(self, expr: Key) -> str:
         return self._key("value", self.keys if self.keys is not None and self.keys.shape is Shape.SCALAR else None)
 
     def attribute(self, expr: Attribute) -> str:
         if not isinstance(expr.operand, Key):
-            return f"{self.named(attribute_of)}({self.of(expr.operand)}, {literal(expr.name)})"
+            return f"{self.name_for(attribute_of)}({self.expression(expr.operand)}, {literal(expr.name)})"
         return self._key(expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
 
     def _side(self, side: int) -> tuple[Schema, int]:
-        """Return the schema of a side, and the place of its first value."""
+        """Return the schema of a side, and the index of its first value."""
         if side >= len(self.sides):
-            raise _UnsaidError
+            raise _NotCompilableError
         return self.sides[side], len(self.sides[0].names) if side else 0
 
     def _key(self, name: str, keys: Schema | None) -> str:
-        return f"k[{_place(name, keys)}]"
+        return f"k[{_field_index(name, keys)}]"
 
     def choose(self, expr: Choose) -> str:
-        text = self.of(expr.otherwise)
+        text = self.expression(expr.otherwise)
         for condition, value in reversed(expr.branches):
-            text = f"({self.of(value)} if {self.of(condition)} else {text})"
+            text = f"({self.expression(value)} if {self.expression(condition)} else {text})"
         return text
 
     def apply(self, expr: Expr) -> str:
@@ -351,31 +358,33 @@ class Writing:
         word, parts = applied
         if word.name == "is_none" and type(parts[0]) is Whole and self._side(parts[0].side)[0].shape is not Shape.SCALAR:
             return "False"  # a row with fields
-        texts = list(map(self.of, parts))
+        texts = list(map(self.expression, parts))
         if isinstance(expr, Binary):
             return f"({texts[0]} {expr.op} {texts[1]})"
-        return _SYMBOLS[word.name].format(*texts) if word.name in _SYMBOLS else f"{self.named(word.python)}({', '.join(texts)})"
+        return (
+            _SYMBOLS[word.name].format(*texts) if word.name in _SYMBOLS else f"{self.name_for(word.python)}({', '.join(texts)})"
+        )
 
 
-def _place(name: str, schema: Schema | None) -> int:
+def _field_index(name: str, schema: Schema | None) -> int:
     if schema is None or name not in schema.names:
-        raise _UnsaidError
+        raise _NotCompilableError
     return schema.names.index(name)
 
 
 def _is_plain(expr: Expr) -> bool:
     """Say whether the value of an expression over plain fields is certain to be plain."""
     if isinstance(expr, Binary):
-        return expr.op in _CLOSED and _is_plain(expr.left) and _is_plain(expr.right)
+        return expr.op in _PLAIN_OPERATORS and _is_plain(expr.left) and _is_plain(expr.right)
     return type(expr) is Field or (type(expr) is Constant and type(expr.value) in PLAIN)
 
 
-_FORMS: Final[dict[type[Expr], Callable[[Writing, Any], str]]] = {
-    Field: Writing.field,
-    Whole: Writing.whole,
-    Key: Writing.key,
-    Constant: lambda writing, expr: writing.named(expr.value),
-    Attribute: Writing.attribute,
-    Choose: Writing.choose,
-    **dict.fromkeys((Binary, Unary, Method, Function), Writing.apply),
+_WRITERS: Final[dict[type[Expr], Callable[[ProgramWriter, Any], str]]] = {
+    Field: ProgramWriter.field,
+    Whole: ProgramWriter.whole,
+    Key: ProgramWriter.key,
+    Constant: lambda writing, expr: writing.name_for(expr.value),
+    Attribute: ProgramWriter.attribute,
+    Choose: ProgramWriter.choose,
+    **dict.fromkeys((Binary, Unary, Method, Function), ProgramWriter.apply),
 }

@@ -1,4 +1,4 @@
-"""What the free names of a lambda stand for while it is traced: constants, constructors, the functions of expressions."""
+"""Stand-ins for the free names of a lambda while it is traced: constants, constructors, the functions of expressions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from types import CellType, FunctionType
 from typing import Any, Final
 
 from streamdsl.expr.bytecode import global_names
+from streamdsl.expr.closures import with_environment
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import FUNCTIONS, CastType, Udf
+from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Make
-from streamdsl.expr.proxies import Made, argument, is_value
+from streamdsl.expr.proxies import BuiltPayload, argument_node, is_value
+from streamdsl.expr.recording import SymbolicValue, refuse
+from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
-from streamdsl.expr.snapshot import with_environment
-from streamdsl.expr.tracing import Refusing, refuse
-from streamdsl.expr.vocabulary import is_constant
-from streamdsl.expr.words import CASTS
 from streamdsl.temporal.payload import Record
 
-_PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")
-_CONSTANT_MAKERS: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
+_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "streamdsl.expr.functions")
+_CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 
-class Constructor(Refusing):
-    """A class whose instances are nothing but their fields."""
+class ClassStandIn(SymbolicValue):
+    """The stand-in of a plain class: a call builds a payload of expressions."""
 
     __slots__ = ("_cls",)
 
@@ -41,7 +41,7 @@ class Constructor(Refusing):
         assert schema is not None
         given = inspect.signature(self._cls).bind(*args, **kwargs).arguments
         values = tuple(given[name] if name in given else default_of(self._cls, name) for name in schema.names)
-        return Made(Make(schema, tuple(map(argument, values))), is_value(values))
+        return BuiltPayload(Make(schema, tuple(map(argument_node, values))), is_value(values))
 
 
 def default_of(cls: type, name: str) -> Any:
@@ -53,8 +53,8 @@ def default_of(cls: type, name: str) -> Any:
     return value if is_constant(value) else refuse(f"the default of {cls.__name__}.{name} is made anew for each payload")
 
 
-class RecordConstructor(Refusing):
-    """`sd.Record(n=..., mean=...)`."""
+class RecordStandIn(SymbolicValue):
+    """The stand-in of `sd.Record`: a call builds a record of expressions."""
 
     __slots__ = ()
 
@@ -62,11 +62,11 @@ class RecordConstructor(Refusing):
         if args:
             refuse("a traced Record is made of named fields")
         values = tuple(fields.values())
-        return Made(Make(Schema.record(tuple(fields)), tuple(map(argument, values))), is_value(values))
+        return BuiltPayload(Make(Schema.record(tuple(fields)), tuple(map(argument_node, values))), is_value(values))
 
 
-class ConstantMaker(Refusing):
-    """A class of constants: `datetime(2013, 2, 8)`."""
+class ConstantClassStandIn(SymbolicValue):
+    """The stand-in of a class of constants, such as `datetime`: a call with constants makes one."""
 
     __slots__ = ("_cls",)
 
@@ -79,8 +79,8 @@ class ConstantMaker(Refusing):
         return self._cls(*args, **kwargs)
 
 
-class Package(Refusing):
-    """The module `streamdsl`, of which a lambda may use what it may use by its bare name."""
+class PackageStandIn(SymbolicValue):
+    """The stand-in of the module `streamdsl`, or of one with expression functions: its attributes are stand-ins too."""
 
     __slots__ = ("_module", "_stand_in")
 
@@ -93,24 +93,24 @@ class Package(Refusing):
 
 
 def stand_in(value: Any) -> Any:
-    """Return what a free name's value is replaced by; raises `NotTraceable` for anything that could make the trace a lie."""
+    """Return the stand-in of a free name's value; raises `NotTraceable` for values with which a trace could be unfaithful."""
     if is_constant(value) or type(value) is E or isinstance(value, Udf) or any(value is f for f in FUNCTIONS):
         return value
     if is_package(value):
-        return Package(value, stand_in)
+        return PackageStandIn(value, stand_in)
     if isinstance(value, type) and value in CASTS:
         return CastType(value)
     if value is Record:
-        return RecordConstructor()
-    if isinstance(value, type) and value in _CONSTANT_MAKERS:
-        return ConstantMaker(value)
+        return RecordStandIn()
+    if isinstance(value, type) and value in _CONSTANT_CLASSES:
+        return ConstantClassStandIn(value)
     if isinstance(value, type) and is_plain_class(value):
-        return Constructor(value)
+        return ClassStandIn(value)
     return refuse(f"{type(value).__name__} objects may change, or do what a trace does not show")
 
 
 def is_package(value: object) -> bool:
-    """Say whether a value is the module `streamdsl`."""
+    """Say whether a value is the module `streamdsl`, or one that has the functions of expressions."""
     return any(value is sys.modules.get(name) for name in _PACKAGES)
 
 

@@ -1,13 +1,12 @@
-"""Checks of queries: from a program (`sd.check`), and from the command line (`python -m streamdsl check module:query`)."""
+"""Checks of queries from a program."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from streamdsl.checks import Finding, findings
-from streamdsl.errors import QueryError, StreamDslError
-from streamdsl.naming import named_query
+from streamdsl.checks.all_checks import findings
+from streamdsl.checks.finding import Finding
+from streamdsl.errors import QueryError
 from streamdsl.running import sources
 from streamdsl.stream import Stream
 
@@ -20,14 +19,14 @@ def check(query: Stream[Any]) -> list[Finding]:
 
     >>> import streamdsl as sd
     >>> doors, lamps = sd.source("doors").to_edges("room"), sd.source("lamps").to_points()
-    >>> [found.operator for found in sd.check(doors.join(lamps, on="room"))]
+    >>> [found.operator for found in sd.checks.check(doors.join(lamps, on="room"))]
     ['to_edges_1', 'join_1']
-    >>> found = sd.check(doors.semi_join(lamps))[-1]
+    >>> found = sd.checks.check(doors.semi_join(lamps))[-1]
     >>> found.level, found.what
     ('warning', 'keeps the rows of to_edges_1 that never end until the input is closed')
     >>> found.remedy
     'end the rows below it: clip_duration(d), or to_points() where only starts count'
-    >>> [found.level for found in sd.check(doors.clip_duration(60).join(lamps, on="room"))]
+    >>> [found.level for found in sd.checks.check(doors.clip_duration(60).join(lamps, on="room"))]
     ['note']
     """
     if not isinstance(query, Stream):
@@ -36,21 +35,3 @@ def check(query: Stream[Any]) -> list[Finding]:
         )
     sources(query._node)
     return findings(query._node, query._bindings)
-
-
-def check_named(target: str) -> int:
-    """Print what is found in the query `module:name`; return 1 if there is a warning, 2 if there is no such query, else 0."""
-    try:
-        found = check(named_query(target, "check"))
-    except StreamDslError as error:
-        print(error, file=sys.stderr)
-        return 2
-    warnings = sum(each.level == "warning" for each in found)
-    for each in found:
-        print(each)
-    print(f"{target}: {_count(warnings, 'warning')}, {_count(len(found) - warnings, 'note')}")
-    return min(warnings, 1)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,4 +1,4 @@
-"""Instants as the clocks of a time zone show them, and times rounded down."""
+"""Local times of a time zone, and times rounded down to a grid."""
 
 from __future__ import annotations
 

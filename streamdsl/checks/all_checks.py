@@ -41,8 +41,8 @@ CHECKS: Final[tuple[Check, ...]] = (
 def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
     """Return what is found at the operators of a plan, inputs before their readers; nothing is said of bounded sources.
 
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> findings(Shift(Source("trips"), 5))
+    >>> from streamdsl.plan.node import Source, shift
+    >>> findings(shift(Source("trips"), 5))
     []
     """
     checked = Checked(plan)

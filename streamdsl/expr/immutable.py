@@ -1,4 +1,4 @@
-"""The types whose values may stand in an expression as constants."""
+"""The immutable types, whose values may be constants of an expression."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 IMMUTABLE: Final = frozenset(
     {int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, timezone, Decimal, Fraction}
 )
-"""The types whose values may stand in an expression; subclasses are others, with operators of their own."""
+"""The types of constants. Their subclasses are not among them, as they may have operators of their own."""
 
 
 def is_constant(value: object) -> bool:
-    """Say whether a value is immutable through and through, of exactly a known type."""
+    """Say whether a value is of exactly one of these types, or a tuple of such values."""
     return all(map(is_constant, value)) if type(value) is tuple else type(value) in IMMUTABLE

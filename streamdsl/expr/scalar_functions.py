@@ -1,8 +1,8 @@
-"""The words of expressions, in one table: what each means in Python, and who else can say it.
+"""The scalar functions of expressions in one table: what each computes in Python, and which engines can compute the same.
 
-A word is an operator (`+`), a method (`.upper`) or a function (`coalesce`). Its `python` is its meaning. `columns` says the same
-over numpy columns, or gives None where that is not certain. `native` lists the types for which Spark has an SQL form of the same
-meaning (`streamdsl/spark/operations.py` writes it). What a word does not have runs in Python, row by row.
+A scalar function is an operator (`+`), a method (`.upper`) or a function (`coalesce`). Its `python` defines it. `columns`
+computes the same over numpy columns, or gives None where that is not certain. `native` lists the argument types for which Spark
+SQL has an exact equivalent (`streamdsl/spark/operations.py` writes it). Where neither applies, `python` runs row by row.
 """
 
 from __future__ import annotations
@@ -14,12 +14,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from streamdsl.expr import vector
-from streamdsl.expr.clock import local_time, truncate
+from streamdsl.expr.datetimes import local_time, truncate
 from streamdsl.expr.table import Column
+from streamdsl.temporal.time import (
+    add_time,
+    add_times,
+    ceil_time,
+    ceil_times,
+    floor_time,
+    floor_times,
+    reach,
+    reaches,
+    to_duration,
+    to_ticks,
+)
 
 Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
-"""A type that Spark holds as Python does; ints are in int64, text is valid Unicode, `none` has no value but None."""
+"""A type whose values are the same in Spark as in Python: ints in int64, texts in valid Unicode; `none` has no value but None."""
 Signatures: TypeAlias = Mapping[tuple[Kind, ...], Kind]
 
 KINDS: Final[tuple[Kind, ...]] = ("int", "float", "bool", "str", "none")
@@ -28,11 +42,11 @@ _WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
+class ScalarFunction:
+    """A scalar function: over values, over columns (None where not certain), and the signatures that Spark SQL computes exactly.
 
-    `others` lists types with which only Python computes, and the type of the result. `gives` is its type whatever the arguments
-    are. With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark.
+    `others` lists further signatures, which only Python computes. `gives` is the type of the result for any arguments. Without
+    `takes_none` a None among the arguments is an error, in Python and on Spark.
     """
 
     name: str
@@ -46,7 +60,8 @@ class Word:
     def result(self, kinds: Sequence[str]) -> Kind | None:
         """Return the type of the result for arguments of these kinds, where that is certain.
 
-        >>> WORDS["/"].result(("int", "bool")), WORDS[".upper"].result(("str",)), WORDS[".upper"].result(("",))
+        >>> upper = SCALAR_FUNCTIONS[".upper"]
+        >>> SCALAR_FUNCTIONS["/"].result(("int", "bool")), upper.result(("str",)), upper.result(("",))
         ('float', 'str', None)
         """
         found: Mapping[Any, Kind] = {**self.native, **self.others}
@@ -76,16 +91,18 @@ def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
     return value[start:stop:step]
 
 
-def _infix(name: str, python: Callable[..., Any], native: Signatures, others: Signatures | None = None, **more: Any) -> Word:
-    return Word(name, python, partial(vector.binary, name), native, others or {}, **more)
+def _infix(
+    name: str, python: Callable[..., Any], native: Signatures, others: Signatures | None = None, **more: Any
+) -> ScalarFunction:
+    return ScalarFunction(name, python, partial(vector.binary, name), native, others or {}, **more)
 
 
-def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, **more: Any) -> Word:
-    return Word(name, python, partial(vector.unary, op), native, **more)
+def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, **more: Any) -> ScalarFunction:
+    return ScalarFunction(name, python, partial(vector.unary, op), native, **more)
 
 
-def _method(name: str, native: Signatures | None = None, others: Signatures | None = None, **more: Any) -> Word:
-    return Word(f".{name}", partial(_call_method, name), None, native or {}, others or {}, **more)
+def _method(name: str, native: Signatures | None = None, others: Signatures | None = None, **more: Any) -> ScalarFunction:
+    return ScalarFunction(f".{name}", partial(_call_method, name), None, native or {}, others or {}, **more)
 
 
 def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind]:
@@ -142,26 +159,44 @@ _METHODS: Final = (
     _method("replace", _of("str", _STR, _STR, _STR)),
 )
 
-_SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
+_EITHER: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
 _INT: Final[tuple[Kind, ...]] = ("int",)
 _BOUND: Final[tuple[Kind, ...]] = ("int", "none")
 _FUNCTIONS: Final = (
-    Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
-    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), _of("str", _STR, _BOUND, _BOUND, ("int",)), True),
-    Word("length", len, None, _of("int", _STR), gives="int"),
-    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), gives="bool"),
-    Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),
-    Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS), gives="int"),
-    Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS), gives="float"),
-    Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
-    Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
-    Word("local_time", local_time),
-    Word("truncate", truncate, vector.truncated, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
+    ScalarFunction("[]", operator.getitem, None, _of("str", _STR, ("int",))),
+    ScalarFunction(
+        "[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), _of("str", _STR, _BOUND, _BOUND, ("int",)), True
+    ),
+    ScalarFunction("length", len, None, _of("int", _STR), gives="int"),
+    ScalarFunction("contains", contains, vector.contains, _of("bool", _STR, _STR), gives="bool"),
+    ScalarFunction("coalesce", coalesce, vector.coalesce, _EITHER, takes_none=True),
+    ScalarFunction("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS), gives="int"),
+    ScalarFunction("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS), gives="float"),
+    ScalarFunction("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
+    ScalarFunction("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
+    ScalarFunction("local_time", local_time),
+    ScalarFunction("truncate", truncate, vector.truncate, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
 )
 
-WORDS: Final[Mapping[str, Word]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
-"""Every word by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
+_GRID: Final = _of("int", _INT, _INT, _INT)
+_READ: Final = _of("int", _INT, ("str", "none"))
+_TIMES: Final = (
+    ScalarFunction("add_time", add_time, partial(vector.of_times, add_times), _of("int", _INT, _INT)),
+    ScalarFunction("reach", reach, partial(vector.of_times, reaches), _of("int", _INT, _INT)),
+    ScalarFunction("earliest", min, partial(vector.of_times, np.minimum), _of("int", _INT, _INT)),
+    ScalarFunction("latest", max, partial(vector.of_times, np.maximum), _of("int", _INT, _INT)),
+    ScalarFunction("floor_time", floor_time, partial(vector.on_grid, floor_times), _GRID),
+    ScalarFunction("ceil_time", ceil_time, partial(vector.on_grid, ceil_times), _GRID),
+    ScalarFunction("to_ticks", to_ticks, vector.ticks, _READ, takes_none=True, gives="int"),
+    ScalarFunction("to_duration", to_duration, vector.ticks, _READ, takes_none=True, gives="int"),
+)
+"""Of times and durations in ticks; of these the ends of lifetimes are made (`streamdsl/plan/ends.py`)."""
+
+SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
+    word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS, *_TIMES)
+}
+"""Every scalar function by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
 METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
 """The methods that an expression may call; each gives a new value and changes nothing."""
 CASTS: Final[Mapping[type, str]] = {int: "int", float: "float", str: "str", bool: "bool"}
-"""The types that `sd.cast` converts to."""
+"""The types that `sd.functions.cast` converts to."""

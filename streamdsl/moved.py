@@ -1,0 +1,61 @@
+"""Old names of `import streamdsl as sd`: they work for one version more, with a `DeprecationWarning` that says the new one."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+MOVED: Final[dict[str, str]] = {
+    "Emit": "emit",
+    "Finding": "checks",
+    "Lifetime": "temporal",
+    "Pattern": "pattern",
+    "Step": "pattern",
+    "Steps": "pattern",
+    "UDSO": "udm",
+    "cast": "functions",
+    "check": "checks",
+    "coalesce": "functions",
+    "contains": "functions",
+    "from_table": "sources",
+    "length": "functions",
+    "local_time": "functions",
+    "param": "functions",
+    "plan_from_json": "composing",
+    "run_all": "composing",
+    "truncate": "functions",
+}
+"""The module of `streamdsl` that each old name is in now."""
+
+_PACKAGE: Final = str(Path(__file__).parent)
+
+
+def moved(name: str) -> object:
+    """Return what an old name stands for, with a warning at the line that asks the package; raises `AttributeError` for others.
+
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     moved("Lifetime")
+    <class 'streamdsl.temporal.lifetime.Lifetime'>
+    """
+    if name not in MOVED:
+        raise AttributeError(f"module 'streamdsl' has no attribute {name!r}", name=name)
+    place = f"streamdsl.{MOVED[name]}"
+    warnings.warn(
+        f"streamdsl.{name} has moved: write {place}.{name}; the next version has the old name no more",
+        DeprecationWarning,
+        stacklevel=_level(),
+    )
+    return getattr(import_module(place), name)
+
+
+def _level() -> int:
+    """Return how far up the line is that asks: a lambda asks through what traces it."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
