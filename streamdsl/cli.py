@@ -13,7 +13,7 @@ from streamdsl.jobs.command import add_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 2 if it was refused or has failed, 130 if it was interrupted."""
+    """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted."""
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        print(f"{error.strerror or error}{where}\nHint: see that it is there, and may be read or written", file=sys.stderr)
+        print(f"{error.strerror or error}{where}\nHint: check that it exists, and that you may read or write it", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from streamdsl.demo.files import FEBRUARY, YEAR
+    from streamdsl.demo.flight_files import FEBRUARY, YEAR
     from streamdsl.demo.main import demo
 
     return demo(YEAR if options.all else FEBRUARY, options.out, spark=not options.no_spark)

@@ -11,8 +11,8 @@ import streamdsl as sd
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Node
 from streamdsl.spark import explain_spark
+from streamdsl.spark.column_types import FLOAT, INT, STR, RecordType
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.types import FLOAT, INT, STR, Row
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from tests.operator_pages import TITLES
 from tests.operators import entries, kinds
@@ -21,7 +21,7 @@ from tests.operators.entry import Query, Stream
 PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
 MARKS: Final = ("<!-- table: python -m tests.spark_matrix -->\n", "<!-- end of table -->\n")
 HEAD: Final = "| | batch | batch, in a `group_by` | stream |\n|---|---|---|---|\n"
-ROWS: Final = Flow.of(Row(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "tick", lambda: None)
+ROWS: Final = Flow.of(RecordType(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "tick", lambda: None)
 """Rows of a text, a float and an integer."""
 
 

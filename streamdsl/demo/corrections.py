@@ -1,4 +1,4 @@
-"""What the queries said early, and how it was corrected."""
+"""Statistics of early results and their corrections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import streamdsl as sd
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What a query said early, and how it was put right: events of its output."""
+    """The numbers of insertions, of full retractions (`withdrawn`) and of moved REs in a query's output."""
 
     insertions: int
     withdrawn: int
@@ -39,35 +39,35 @@ class Corrections:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A count that was given too early: what was said of a moment, and what held in the end."""
+class CountChange:
+    """A count at a moment that was emitted too `early`, and its `final` value."""
 
     carrier: str
     moment: int
-    said: int
+    early: int
     final: int
 
     @property
     def size(self) -> int:
         """By how much the count changed."""
-        return abs(self.final - self.said)
+        return abs(self.final - self.early)
 
 
-def largest_change(events: Iterable[sd.Event[Any]], cht: sd.CHT[Any]) -> Change | None:
-    """Return the count of query (a) that was furthest from the truth when it was given for the moment at which it starts."""
+def largest_change(events: Iterable[sd.Event[Any]], cht: sd.CHT[Any]) -> CountChange | None:
+    """Return the count of query (a) whose first value, at its LE, differs most from the final one."""
     final = _timelines(cht)
     changes = (_change(event, final) for event in events if isinstance(event, sd.Insert))
     return max(changes, key=lambda change: (change.size, -change.moment, change.carrier), default=None)
 
 
-def _change(event: sd.Insert[Any], final: Mapping[str, _Timeline]) -> Change:
+def _change(event: sd.Insert[Any], final: Mapping[str, _Timeline]) -> CountChange:
     carrier = event.payload.carrier
     held = final[carrier].at(event.le) if carrier in final else 0
-    return Change(carrier, event.le, event.payload.aloft, held)
+    return CountChange(carrier, event.le, event.payload.aloft, held)
 
 
 class _Timeline:
-    """A carrier's counts over time, in the end."""
+    """The final counts of a carrier over time."""
 
     def __init__(self, rows: Sequence[sd.CHTRow[Any]]) -> None:
         self.starts = np.array([row.le for row in rows], dtype=np.int64)

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 import streamdsl as sd
-from streamdsl.demo.files import FEBRUARY, LeftOut, Period, Times, read
+from streamdsl.demo.flight_files import FEBRUARY, LeftOut, Period, Times, read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Departure:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WeatherReading:
     """The weather at an airport; `wind` is in mph."""
 
     origin: str
@@ -132,7 +132,7 @@ def _timetable(frame: pd.DataFrame) -> Feed:
 
 def _weather(frame: pd.DataFrame, random: np.random.Generator) -> Feed:
     rows = zip(frame["origin"].tolist(), frame["time"].tolist(), frame["wind_speed"].tolist(), strict=True)
-    events = [sd.point(f"{origin} {time}", time, Reading(origin, wind)) for origin, time, wind in rows]
+    events = [sd.point(f"{origin} {time}", time, WeatherReading(origin, wind)) for origin, time, wind in rows]
     return Feed.of(events, _late(len(events), random))
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamdsl.demo.data import Data, load
-from streamdsl.demo.files import FEBRUARY, NoDataError, Period, carrier_names
-from streamdsl.demo.meter import Meter
+from streamdsl.demo.flight_files import FEBRUARY, NoDataError, Period, carrier_names
+from streamdsl.demo.local_run import Answer, play
+from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.demo.replay import FILES, REPLAYED, replay, replayed
-from streamdsl.demo.report import compared, describe, introduce, say
-from streamdsl.demo.results import write_answer, write_picture
-from streamdsl.demo.run import Answer, play
+from streamdsl.demo.report import comparison, describe, introduce, print_lines
+from streamdsl.demo.result_files import write_answer, write_picture
 from streamdsl.demo.spark import Ask, ask_spark, difference, why_no_spark
 
 
@@ -28,19 +28,21 @@ def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: 
         hint = "" if isinstance(error, NoDataError) else "\nHint: --out is a folder that is there, or can be made"
         print(f"streamdsl demo: {error}{hint}", file=sys.stderr)
         return 2
-    say(introduce(data))
+    print_lines(introduce(data))
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}
     picture = write_picture(folder, answers, names)
     agreed = _on_spark(answers, data, folder / "replay") if spark else True
-    say(["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."])
+    print_lines(
+        ["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."]
+    )
     return 0 if agreed and corrected(answers) else 1
 
 
 def _answer(question: Question, data: Data, folder: Path, names: Mapping[str, str]) -> Answer:
-    meter = Meter(f"({question.letter}) {question.title}")
+    meter = ProgressMeter(f"({question.letter}) {question.title}")
     answer = play(question, data, meter.show)
     meter.clear()
-    say(describe(answer, names))
+    print_lines(describe(answer, names))
     write_answer(folder, answer)
     return answer
 
@@ -49,25 +51,25 @@ def corrected(answers: Mapping[str, Answer]) -> bool:
     """Say whether each query corrected something; print which did not."""
     silent = [answer.question.letter for answer in answers.values() if not answer.corrections.retractions]
     if silent:
-        say([f"FAILED: nothing was corrected in {', '.join(silent)}, so the run shows nothing about corrections."])
+        print_lines([f"FAILED: nothing was corrected in {', '.join(silent)}, so the run shows nothing about corrections."])
     return not silent
 
 
 def _on_spark(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
     missing = why_no_spark()
     if missing is not None:
-        say(["", f"The Spark half was left out: {missing}"])
+        print_lines(["", f"The Spark half was left out: {missing}"])
         return True
     streamed = _streamed(answers, data, folder)
-    say(["", "The same queries on Spark, over the whole history at once:"])
+    print_lines(["", "The same queries on Spark, over the whole history at once:"])
     return agree(answers, data) and streamed
 
 
 def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
     """Say whether streams on Spark, killed half-way, give the same answers; print it for each."""
     letters = " and ".join(f"({question.letter})" for question in REPLAYED)
-    say(["", f"{letters} as streams on Spark, from {FILES} files each, the job killed in the middle and started again:"])
-    meter, began = Meter("streaming on Spark"), time.perf_counter()
+    print_lines(["", f"{letters} as streams on Spark, from {FILES} files each, the job killed in the middle and started again:"])
+    meter, began = ProgressMeter("streaming on Spark"), time.perf_counter()
     meter.say("running")
     replay(data, folder)
     histories = {question.name: replayed(question, folder) for question in REPLAYED}
@@ -75,7 +77,7 @@ def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
     took = time.perf_counter() - began
     differences = {name: difference(answers[name].cht, history) for name, history in histories.items()}
     for name, differs in differences.items():
-        say(compared(answers[name], differs, took / len(histories)))
+        print_lines(comparison(answers[name], differs, took / len(histories)))
     return not any(differences.values())
 
 
@@ -86,10 +88,10 @@ def agree(answers: Mapping[str, Answer], data: Data, ask: Ask = ask_spark) -> bo
 
 
 def _agrees(answer: Answer, data: Data, ask: Ask) -> bool:
-    meter = Meter(f"({answer.question.letter}) on Spark")
+    meter = ProgressMeter(f"({answer.question.letter}) on Spark")
     meter.say("running")
     began = time.perf_counter()
     differs = difference(answer.cht, ask(answer.question, data))
     meter.clear()
-    say(compared(answer, differs, time.perf_counter() - began))
+    print_lines(comparison(answer, differs, time.perf_counter() - began))
     return differs is None

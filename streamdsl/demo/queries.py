@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamdsl as sd
-from streamdsl.demo.data import SLACK, UNIT, Departure, Flight, Reading
+from streamdsl.demo.data import SLACK, UNIT, Departure, Flight, WeatherReading
 from udm_examples import Busiest, Busy, Median
 
 STRONG_WIND = 20.0
@@ -15,7 +15,7 @@ STRONG_WIND = 20.0
 
 flights = sd.source("flights", Flight, unit=UNIT, progress=sd.Progress.slack(SLACK))
 timetable = sd.source("timetable", Departure, unit=UNIT, progress=sd.Progress.slack(SLACK))
-weather = sd.source("weather", Reading, unit=UNIT, progress=sd.Progress.slack(SLACK))
+weather = sd.source("weather", WeatherReading, unit=UNIT, progress=sd.Progress.slack(SLACK))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The demo's reports replayed as files into streaming queries on Spark, in a job that is killed half-way and gone on with."""
+"""Replay of the demo's reports as files into streaming queries on Spark, in a job that is killed half-way and resumed."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class ReplayError(StreamDslError):
 
 
 def replay(data: Data, folder: Path) -> None:
-    """Stream the reports file by file, in a job that is killed with all its processes in the middle of a micro-batch; then go on.
+    """Stream the reports file by file, in a job that is killed with all its processes within a micro-batch; then resume it.
 
-    The job that goes on is this process's own: nothing but the files of the one that was killed leads there.
+    This process resumes the job, from nothing but the files of the killed one.
     """
     shutil.rmtree(folder, ignore_errors=True)
     feeds = data.feeds()
     for name in sorted({name for question in REPLAYED for name in question.sources}):
         write_reports(feeds[name], folder / "reports" / name)
     with (folder / "log.txt").open("wb") as log:
-        job = _started(folder, log)
+        job = _start(folder, log)
         _wait_for(job, folder / "state" / REPLAYED[-1].name, _KILLED_AT)
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
@@ -60,7 +60,7 @@ def replay(data: Data, folder: Path) -> None:
 
 
 def write_reports(feed: Feed, folder: Path) -> None:
-    """Write a stream's events as files in order of arrival, which Spark tells by their times; its end is in the last."""
+    """Write a stream's events as files in order of arrival, with increasing modification times, by which Spark orders them."""
     folder.mkdir(parents=True)
     schema = Schema.of_payload(next(event.payload for event in feed.events if isinstance(event, sd.Insert)))
     events = [*feed.events, sd.Cti(sd.INFINITY)]
@@ -86,14 +86,14 @@ def _seconds(time: datetime | None) -> int:
     return sd.INFINITY if time is None else int(time.timestamp())
 
 
-def _started(folder: Path, log: Any) -> subprocess.Popen[bytes]:
+def _start(folder: Path, log: Any) -> subprocess.Popen[bytes]:
     environment = {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": _JAVA, **os.environ}
     command = [sys.executable, "-m", "streamdsl.demo.replay", str(folder)]
     return subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
 
 
 def _wait_for(job: subprocess.Popen[bytes], checkpoint: Path, batch: int) -> None:
-    """Return when a micro-batch has begun, and has not ended."""
+    """Wait until a micro-batch has begun."""
     deadline = time.monotonic() + _LIMIT
     while not (checkpoint / "offsets" / str(batch)).exists():
         if job.poll() is not None or time.monotonic() > deadline:
@@ -102,15 +102,15 @@ def _wait_for(job: subprocess.Popen[bytes], checkpoint: Path, batch: int) -> Non
 
 
 def _run(folder: Path, questions: Sequence[Question]) -> None:
-    """Run the streaming queries over all files that are there, from where they were stopped, and fold what they have written."""
-    from streamdsl.spark.session import default_session
+    """Run the streaming queries over all files from their checkpoints, and fold their output into histories."""
+    from streamdsl.spark.spark_session import default_session
 
     with ExitStack() as stack:
-        with _errors_into(folder / "log.txt"):  # where Spark is started, its workers tell there what they do
+        with _errors_into(folder / "log.txt"):  # Spark's processes inherit standard error when they start
             spark = stack.enter_context(default_session()).newSession()
         for name, value in _SETTINGS.items():
             spark.conf.set(name, value)
-        running = [_begun(spark, folder, question) for question in questions]
+        running = [_start_query(spark, folder, question) for question in questions]
         for question, query in zip(questions, running, strict=True):
             query.awaitTermination()
             _fold(spark, folder, question)
@@ -118,7 +118,7 @@ def _run(folder: Path, questions: Sequence[Question]) -> None:
 
 @contextmanager
 def _errors_into(path: Path) -> Iterator[None]:
-    """Let the processes that are started meanwhile write their errors to the end of a file."""
+    """Append the standard error of processes that start meanwhile to a file."""
     terminal = os.dup(_STDERR)
     with path.open("ab") as file:
         os.dup2(file.fileno(), _STDERR)
@@ -129,7 +129,7 @@ def _errors_into(path: Path) -> Iterator[None]:
         os.close(terminal)
 
 
-def _begun(spark: Any, folder: Path, question: Question) -> Any:
+def _start_query(spark: Any, folder: Path, question: Question) -> Any:
     out = question.query.on_spark(spark).stream(_frames(spark, folder / "reports", question))
     writer = out.writeStream.format("parquet").option("path", str(folder / "out" / question.name))
     return writer.option("checkpointLocation", str(folder / "state" / question.name)).trigger(availableNow=True).start()

@@ -1,13 +1,13 @@
-"""What the demo says: the data, the answers, what was corrected, and whether Spark agrees."""
+"""The texts of the demo: data, answers, corrections, and the comparison with Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from streamdsl.demo.corrections import Change, largest_change
+from streamdsl.demo.corrections import CountChange, largest_change
 from streamdsl.demo.data import LONGEST_DELAY, NEW_YORK, SLACK, Data
-from streamdsl.demo.run import PERIOD, Answer
+from streamdsl.demo.local_run import PERIOD, Answer
 from streamdsl.demo.tables import TABLES
 
 
@@ -35,7 +35,7 @@ def _minutes(seconds: int) -> str:
 
 
 def describe(answer: Answer, names: Mapping[str, str]) -> list[str]:
-    """Return what a query answered, and what of it had come early and was corrected."""
+    """Return a query's answer and its corrections as lines."""
     question, fixes = answer.question, answer.corrections
     return [
         "",
@@ -50,17 +50,17 @@ def describe(answer: Answer, names: Mapping[str, str]) -> list[str]:
 
 def _change_of(answer: Answer, names: Mapping[str, str]) -> list[str]:
     change = largest_change(answer.events, answer.cht) if answer.question.name == "aloft" else None
-    return [f"    the largest change of a count: {_tell(change, names)}"] if change else []
+    return [f"    the largest change of a count: {_change_text(change, names)}"] if change else []
 
 
-def _tell(change: Change, names: Mapping[str, str]) -> str:
+def _change_text(change: CountChange, names: Mapping[str, str]) -> str:
     moment = datetime.fromtimestamp(change.moment, NEW_YORK)
     carrier = names.get(change.carrier, change.carrier)
-    return f"{carrier}, {moment:%a %d %b %H:%M}, from {change.said} at first to {change.final} in the end"
+    return f"{carrier}, {moment:%a %d %b %H:%M}, from {change.early} at first to {change.final} in the end"
 
 
-def compared(answer: Answer, differs: str | None, seconds: float) -> list[str]:
-    """Return whether Spark's answer is the same."""
+def comparison(answer: Answer, differs: str | None, seconds: float) -> list[str]:
+    """Return the comparison with Spark's answer as lines."""
     letter, rows = answer.question.letter, f"{len(answer.cht):,}"
     if differs is None:
         return [f"  ({letter}) {rows:>9} rows: the same, row for row ({seconds:.1f} s)"]
@@ -70,7 +70,7 @@ def compared(answer: Answer, differs: str | None, seconds: float) -> list[str]:
     ]
 
 
-def say(lines: Iterable[str]) -> None:
-    """Print lines, at once, so that they keep their order beside the progress on the error stream."""
+def print_lines(lines: Iterable[str]) -> None:
+    """Print and flush lines, so that they keep their order relative to the progress on standard error."""
     for line in lines:
         print(line, flush=True)

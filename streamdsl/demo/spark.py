@@ -25,7 +25,7 @@ def ask_spark(question: Question, data: Data) -> sd.CHT[Any]:
 
 
 def difference(local: sd.CHT[Any], spark: sd.CHT[Any]) -> str | None:
-    """Return in what two answers differ, or None: the same rows, floats compared with a tolerance."""
+    """Return the difference of two answers as text, or None for equal rows; floats are compared with a tolerance."""
     try:
         assert_cht_equal(local, spark, rel=1e-9, abs=1e-9)
     except AssertionError as error:
@@ -48,6 +48,6 @@ def _java_version() -> int | None:
     java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
     if java is None:
         return None
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found.group(1)) if found else None

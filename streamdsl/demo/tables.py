@@ -45,7 +45,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 
 
 def local_time(time: int) -> str:
-    """Return a time as a clock in New York shows it.
+    """Return a time in New York's time zone as text.
 
     >>> local_time(1360404000)
     'Sat 09 Feb 05:00'

@@ -1,4 +1,4 @@
-"""Files that cannot be taken: each is named, and blocks nothing once it is mended or gone; a job may be asked to pass them."""
+"""Handling of files that cannot be read: an error names the file, or the job skips it and records the reason."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamdsl.errors import CheckpointError, FieldNotFound, InputError, QueryError, StreamDslError
-from streamdsl.jobs.inputs import File, Input
+from streamdsl.jobs.input_files import InputFile, JobInput
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
-from streamdsl.jobs.progress import Line
+from streamdsl.jobs.status_line import StatusLine
 
 
 @contextmanager
-def passing(job: Job, file: File, ledger: Ledger, line: Line) -> Iterator[None]:
-    """Pass a file that cannot be taken, write it down and name it, if that was asked for."""
+def skipping_bad_files(job: Job, file: InputFile, ledger: Ledger, line: StatusLine) -> Iterator[None]:
+    """Skip a file that fails with `InputError`, record it and report it, if the job skips bad files; else raise."""
     try:
         yield
     except InputError as error:
-        if not file.path.exists():  # removed since it was found, as if it had never come
+        if not file.path.exists():  # it was removed after it was found: as if it had never arrived
             return
         if job.bad_files != "skip":
             raise
@@ -27,8 +27,8 @@ def passing(job: Job, file: File, ledger: Ledger, line: Line) -> Iterator[None]:
 
 
 @contextmanager
-def blamed(file: File, *more: type[Exception]) -> Iterator[None]:
-    """Raise what is wrong with a file's rows as an `InputError` that names it; not what is wrong with the query."""
+def as_input_errors(file: InputFile, *more: type[Exception]) -> Iterator[None]:
+    """Raise errors about a file's rows as `InputError` with the file's name; errors of the query pass."""
     errors: tuple[type[Exception], ...] = (StreamDslError, *more)
     try:
         yield
@@ -37,11 +37,11 @@ def blamed(file: File, *more: type[Exception]) -> Iterator[None]:
     except errors as error:
         if isinstance(error, QueryError) and not isinstance(error, FieldNotFound):
             raise
-        raise blame(f"the file {file.path}", error) from error
+        raise input_error(f"the file {file.path}", error) from error
 
 
-def blame(what: str, error: Exception) -> InputError:
-    """Return what is wrong with a file, or what came of it, as an error that says what can be done."""
+def input_error(what: str, error: Exception) -> InputError:
+    """Return an `InputError` for a file, or for its output, whose hint lists the remedies."""
     text, ways = (
         f"{type(error).__name__}: {error}",
         ["mend it, or remove it", "--bad-files skip passes such files, and names them"],
@@ -53,12 +53,12 @@ def blame(what: str, error: Exception) -> InputError:
 
 
 def without_hint(error: StreamDslError) -> str:
-    """Return what an error says, without its hint."""
+    """Return an error's message without its hint."""
     return str(error).removesuffix(f"\nHint: {error.hint}")
 
 
-def check(given: Input, file: File) -> None:
-    """Read a file to its end. Raises `InputError` for one that cannot be read, or changes meanwhile."""
-    with blamed(file, Exception), file.unchanged():
+def check_readable(given: JobInput, file: InputFile) -> None:
+    """Read a whole file. Raises `InputError` if it cannot be read, or changes meanwhile."""
+    with as_input_errors(file, Exception), file.unchanged():
         for _ in given.read([file]).pieces():
             pass

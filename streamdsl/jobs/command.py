@@ -1,4 +1,4 @@
-"""`streamdsl run`: its options, and what becomes of them."""
+"""The command `streamdsl run`: its options, and the job that it runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
 from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
-from streamdsl.jobs.arrivals import Arrivals
-from streamdsl.jobs.inputs import inputs_of
+from streamdsl.jobs.arriving_files import ArrivingFiles
+from streamdsl.jobs.atomic_output import atomic_output
+from streamdsl.jobs.input_files import inputs_of
 from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
-from streamdsl.jobs.output import whole
-from streamdsl.jobs.progress import Line
+from streamdsl.jobs.status_line import StatusLine
 from streamdsl.naming import named_query
 from streamdsl.running import sources
 
@@ -62,7 +62,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
-    """Return what the system has refused as an error that says what is to be done: a full disk, a folder that is read-only."""
+    """Return an error of the system, such as a full disk or a read-only folder, as one whose hint names the remedy."""
     where = f": {error.filename}" if error.filename else ""
     then = "run the same command again" + (", it goes on where it was" if options.checkpoint else "")
     return SinkError(
@@ -87,32 +87,32 @@ def _run(job: Job, engine: str) -> None:
 
         need_spark()
     if job.checkpoint is not None:
-        line = Line()
+        line = StatusLine()
         try:
             _stream(job, engine, line)
         finally:
             line.end()
         return
     if engine == "spark":
-        from streamdsl.spark.job import run_batch
+        from streamdsl.spark.file_job import run_batch
     else:
         from streamdsl.jobs.local_batch import run_batch
-    with whole(job.output) as path:
+    with atomic_output(job.output) as path:
         rows = run_batch(job, path)
     print(f"{rows:,} rows to {job.output} in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
 
 
-def _stream(job: Job, engine: str, line: Line) -> None:
+def _stream(job: Job, engine: str, line: StatusLine) -> None:
     if not any(given.path.is_dir() for given in job.inputs.values()):
         raise QueryError(
-            "the inputs of a stream are folders, in which files come", hint="without --checkpoint files are read once"
+            "the inputs of a stream are folders in which files arrive", hint="without --checkpoint files are read once"
         )
     assert job.checkpoint is not None
     with Lock(job.checkpoint / "lock", f"the checkpoint {job.checkpoint}", CheckpointError) as lock:
         if engine == "spark":
-            from streamdsl.spark.job import run_stream
+            from streamdsl.spark.file_job import run_stream
 
-            run_stream(job, line, Arrivals(job, line))
+            run_stream(job, line, ArrivingFiles(job, line))
         else:
             from streamdsl.extras import need_pyarrow
 

@@ -1,4 +1,4 @@
-"""What a job is asked to do, checked before anything runs."""
+"""The settings of a job, which are validated before anything runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from streamdsl.emit import EmitMode
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.io.formats import FORMATS
-from streamdsl.jobs.inputs import Input
+from streamdsl.jobs.input_files import JobInput
 from streamdsl.stream import Stream
 from streamdsl.temporal import to_duration
 
@@ -21,10 +21,10 @@ BAD_FILES: Final = ("stop", "skip")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query from files to files: once, or with a `checkpoint` as a stream."""
+    """A query from files to files: a batch job, or with a `checkpoint` a streaming job."""
 
     query: Stream[Any]
-    inputs: Mapping[str, Input]
+    inputs: Mapping[str, JobInput]
     output: Path
     format: str
     checkpoint: Path | None = None
@@ -46,7 +46,7 @@ class Job:
 
     @property
     def pause(self) -> int | None:
-        """Milliseconds between two looks for files; None: what is there is taken, and the job ends."""
+        """Milliseconds between two polls for files; None: the job processes the files that exist, and ends."""
         return None if self.trigger == "available-now" else milliseconds(self.trigger)
 
     def _check_batch(self) -> None:
@@ -60,16 +60,16 @@ class Job:
                 "--emit, --every, --trigger and --bad-files are for streams", hint="--checkpoint DIR makes the job a stream"
             )
         if os.path.lexists(self.output):
-            raise taken(self.output)
+            raise output_exists(self.output)
 
 
-def taken(output: Path) -> QueryError:
-    """Return the error that nothing is written over."""
-    return QueryError(f"there is something at {output} already", hint="remove it, or name another --output")
+def output_exists(output: Path) -> QueryError:
+    """Return the error for an output that exists, as nothing is overwritten."""
+    return QueryError(f"the output {output} exists already", hint="remove it, or name another --output")
 
 
 def milliseconds(text: str) -> int:
-    """Return a duration that people or Spark write.
+    """Return a duration in milliseconds, written as in this library or as in Spark.
 
     >>> milliseconds("10 seconds"), milliseconds("1m30s")
     (10000, 90000)

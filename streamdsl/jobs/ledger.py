@@ -1,4 +1,4 @@
-"""Which files a stream has taken: each is known by its content and its address, however the way to it is spelled."""
+"""The ledger of the files that a stream has processed, which are identified by content and path, however the path is spelled."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final
 
 from streamdsl.engine.state.files import write_new, write_whole
 from streamdsl.errors import CheckpointError, InputError
-from streamdsl.jobs.inputs import File
+from streamdsl.jobs.input_files import InputFile
 from streamdsl.temporal.json_text import loads
 
 _GARBLED: Final = "restore the checkpoint as a whole, or begin a new one, and a new output"
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
-    """A file as it was when it was taken, or refused for a `reason`; written down at `at`.
+class LedgerEntry:
+    """The record of a file that was processed, or refused for a `reason`; it is stored at `at`.
 
-    `names` are its paths in the input folder, `path` its canonical address, `seal` what the file system says of it for as long as
-    it does not change. The versions before wrote down no more than `source` and `path`.
+    `names` are its paths in the input folder, `path` its canonical path, `seal` the file system's metadata, which is equal while
+    the file is unchanged. Earlier versions stored only `source` and `path`. The names of the fields are part of the format.
     """
 
     at: Path
@@ -36,43 +36,43 @@ class Entry:
     reason: str = ""
 
     @classmethod
-    def of(cls, file: File, at: Path, reason: str = "") -> Entry:
-        """Return what is to be written down of a file."""
+    def of(cls, file: InputFile, at: Path, reason: str = "") -> LedgerEntry:
+        """Return the record of a file."""
         size, modified = file.stat.st_size, file.stat.st_mtime_ns
         return cls(at, file.source, file.addresses[0], file.names, file.digest, size, modified, file.seal, reason)
 
     @classmethod
-    def read(cls, at: Path) -> Entry:
-        """Return what was written down. Raises `CheckpointError` if that cannot be read."""
+    def read(cls, at: Path) -> LedgerEntry:
+        """Return a stored record. Raises `CheckpointError` if it cannot be read."""
         try:
             return cls(at, **loads(at.read_bytes()))
         except (ValueError, TypeError) as error:
-            raise CheckpointError(f"{at} does not say which file was taken: {error}", hint=_GARBLED) from None
+            raise CheckpointError(f"{at} is no record of a processed file: {error}", hint=_GARBLED) from None
 
     def data(self) -> bytes:
-        """Return what is written."""
+        """Return the record as JSON."""
         return json.dumps({each.name: getattr(self, each.name) for each in fields(self) if each.name != "at"}).encode()
 
-    def holds(self, file: File) -> bool:
-        """Say whether a file has the content that this one had; what has not changed is not read again."""
+    def has_content_of(self, file: InputFile) -> bool:
+        """Say whether a file has the recorded content; a file with an equal seal is not read."""
         if self.size < 0:
             return self.path in file.addresses
         return self.size == file.stat.st_size and (self.seal == file.seal != "" or self.digest == file.digest)
 
-    def may_be(self, file: File) -> bool:
-        """Say whether a file can be this one: it is, or this one is not at its address any more."""
+    def may_be(self, file: InputFile) -> bool:
+        """Say whether a file may be the recorded one: it is the same file, or none is at the recorded path any more."""
         try:
             return os.path.samefile(self.path, file.path)
         except OSError:
             return True
 
-    def became(self, file: File) -> bool:
-        """Say whether a file of another name is this one: by a link, or renamed since, which leaves its time as it was."""
-        linked_or_gone = self.source == file.source and self.holds(file) and self.may_be(file)
+    def was_renamed_to(self, file: InputFile) -> bool:
+        """Say whether a file is the recorded one under another name: a link, or renamed, which keeps the modification time."""
+        linked_or_gone = self.source == file.source and self.has_content_of(file) and self.may_be(file)
         return linked_or_gone and (self.modified == file.stat.st_mtime_ns or os.path.exists(self.path))
 
-    def follow(self, file: File) -> None:
-        """Write down where the file is now, so that it is known by all of its names, and need not be read again."""
+    def update(self, file: InputFile) -> None:
+        """Store the file's current names, path and seal, so that it is recognized without being read again."""
         names = list(dict.fromkeys((*self.names, *file.names)))
         path = self.path if self.path in file.addresses else file.addresses[0]
         now = (names, path, file.stat.st_mtime_ns, file.seal or self.seal)
@@ -82,11 +82,11 @@ class Entry:
 
 
 class Ledger:
-    """The files that the micro-batches of a stream have taken, one each, and those that were refused, in two folders.
+    """The files that a stream has processed, one per micro-batch, and those that it has refused; each is a small JSON file.
 
-    Whatever the input folder is called, and on whatever machine it is, a file in it was taken if its path in there, or its
-    address, and its content are those of one that was; so was one that was renamed, or is a link to one. Two files with the same
-    content are two, and so is one that was renamed and whose time is another: nothing tells it from a new one.
+    A file counts as processed if its content, and its path in the input folder or its canonical path, are those of a record; so
+    do renamed files and links, wherever the input folder is mounted. Two files with equal content are two, and so is a renamed
+    file with another modification time, which cannot be told from a new one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,9 +96,9 @@ class Ledger:
         self.taken = _entries(self._files)
         self.refused = _entries(self._refused)
 
-    def take(self, batch: int, file: File) -> None:
-        """Decide that a micro-batch takes a file. Raises `CheckpointError` if another process has decided before."""
-        entry = Entry.of(file, self._files / str(batch))
+    def take(self, batch: int, file: InputFile) -> None:
+        """Record a micro-batch's file. Raises `CheckpointError` if another process has recorded this micro-batch."""
+        entry = LedgerEntry.of(file, self._files / str(batch))
         try:
             write_new(entry.at, entry.data())
         except FileExistsError:
@@ -107,38 +107,38 @@ class Ledger:
             ) from None
         self.taken.append(entry)
 
-    def give_back(self) -> None:
-        """Undo that the last micro-batch has taken its file."""
+    def undo_take(self) -> None:
+        """Remove the record of the last micro-batch."""
         self.taken.pop().at.unlink()
 
-    def refuse(self, file: File, reason: str) -> None:
-        """Write down that a file is not taken, and why."""
-        entry = Entry.of(file, self._refused / str(len(self.refused)), reason)
+    def refuse(self, file: InputFile, reason: str) -> None:
+        """Record that a file is refused, and why."""
+        entry = LedgerEntry.of(file, self._refused / str(len(self.refused)), reason)
         write_whole(entry.at, entry.data())
         self.refused.append(entry)
 
-    def new(self, files: Sequence[File]) -> list[File]:
-        """Return the files that were not taken yet, nor refused. Raises `InputError` for one that changed after it was taken."""
-        self._bring_up(files)
-        named: dict[tuple[str, str], list[Entry]] = {}
+    def unprocessed(self, files: Sequence[InputFile]) -> list[InputFile]:
+        """Return the files without a record. Raises `InputError` for a file that changed after it was processed."""
+        self._upgrade(files)
+        named: dict[tuple[str, str], list[LedgerEntry]] = {}
         for entry in (*self.taken, *self.refused):
-            for way in {*entry.names, entry.path}:
-                named.setdefault((entry.source, way), []).append(entry)
-        there: set[Entry] = set()
+            for name in {*entry.names, entry.path}:
+                named.setdefault((entry.source, name), []).append(entry)
+        there: set[LedgerEntry] = set()
         left = []
         for file in files:
-            found = [each for way in (*file.names, *file.addresses) for each in named.get((file.source, way), ())]
-            same = {entry for entry in found if entry.holds(file)}
+            found = [each for name in (*file.names, *file.addresses) for each in named.get((file.source, name), ())]
+            same = {entry for entry in found if entry.has_content_of(file)}
             if not same:
                 _check_unchanged(file, found)
                 left.append(file)
             for entry in same - there:
-                entry.follow(file)
+                entry.update(file)
             there |= same
-        return list(_unmoved(left, [entry for entry in (*self.taken, *self.refused) if entry not in there]))
+        return list(_not_renamed(left, [entry for entry in (*self.taken, *self.refused) if entry not in there]))
 
-    def _bring_up(self, files: Sequence[File]) -> None:
-        """Add to what the version before wrote what it did not. Raises `CheckpointError` where that cannot be told."""
+    def _upgrade(self, files: Sequence[InputFile]) -> None:
+        """Complete records of an earlier version. Raises `CheckpointError` where a record is ambiguous."""
         for batch, entry in enumerate(self.taken):
             if entry.digest:
                 continue
@@ -149,26 +149,26 @@ class Ledger:
                 _check_absent(entry, own)
                 entry.path, entry.digest = address, "unknown"
             else:
-                self.taken[batch] = entry = Entry.of(found, entry.at)
+                self.taken[batch] = entry = LedgerEntry.of(found, entry.at)
             write_whole(entry.at, entry.data())
 
 
-def _unmoved(files: Sequence[File], gone: Sequence[Entry]) -> Iterator[File]:
-    """Yield the files that are none of those that are not at their places any more; each of these can be one file."""
-    sizes: dict[int, list[Entry]] = {}
+def _not_renamed(files: Sequence[InputFile], gone: Sequence[LedgerEntry]) -> Iterator[InputFile]:
+    """Yield the files that are not renamed files of records whose path is gone; each record matches at most one file."""
+    sizes: dict[int, list[LedgerEntry]] = {}
     for entry in gone:
         sizes.setdefault(entry.size, []).append(entry)
     for file in files:
         alike = sizes.get(file.stat.st_size, [])
-        moved = next((entry for entry in alike if entry.became(file)), None)
+        moved = next((entry for entry in alike if entry.was_renamed_to(file)), None)
         if moved is None:
             yield file
         else:
-            moved.follow(file)
+            moved.update(file)
             alike.remove(moved)
 
 
-def _check_unchanged(file: File, found: Sequence[Entry]) -> None:
+def _check_unchanged(file: InputFile, found: Sequence[LedgerEntry]) -> None:
     if any(not entry.reason and entry.may_be(file) for entry in found):
         raise InputError(
             f"the file {file.path} has changed since it was taken",
@@ -176,8 +176,8 @@ def _check_unchanged(file: File, found: Sequence[Entry]) -> None:
         )
 
 
-def _check_absent(entry: Entry, files: Sequence[File]) -> None:
-    """Raise if a file that was taken by the version before, and is not at its place, may be one that is somewhere else."""
+def _check_absent(entry: LedgerEntry, files: Sequence[InputFile]) -> None:
+    """Raise `CheckpointError` if a file may be one that an earlier version recorded under a path that is gone."""
     parts = PurePath(entry.path).parts
     for file in files:
         if any(parts[-len(PurePath(name).parts) :] == PurePath(name).parts for name in file.names):
@@ -187,10 +187,10 @@ def _check_absent(entry: Entry, files: Sequence[File]) -> None:
             )
 
 
-def _entries(folder: Path) -> list[Entry]:
-    """Return what a folder has, in order of its numbers. Raises `CheckpointError` if something is missing, or garbled."""
+def _entries(folder: Path) -> list[LedgerEntry]:
+    """Return the records of a folder in order of number. Raises `CheckpointError` if one is missing or unreadable."""
     numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
     for number, expected in zip(numbers, range(len(numbers)), strict=True):
         if number != expected:
-            raise CheckpointError(f"{folder / str(expected)} is missing, which says which file was taken", hint=_GARBLED)
-    return [Entry.read(folder / str(number)) for number in numbers]
+            raise CheckpointError(f"{folder / str(expected)} is missing, a record of a processed file", hint=_GARBLED)
+    return [LedgerEntry.read(folder / str(number)) for number in numbers]

@@ -1,4 +1,4 @@
-"""A job that runs once, on the local engine."""
+"""Batch jobs on the local engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamdsl.jobs.job import Job
 
 
 def run_batch(job: Job, path: Path) -> int:
-    """Run a job over all that its inputs hold, write the history to a path, and return how many rows it has."""
+    """Run a job over all files of its inputs, write the history to a path, and return its number of rows."""
     bindings = {name: given.read(given.files()) for name, given in job.inputs.items()}
     result = job.query.run(bindings, until=job.until)
     if not job.output.suffix:

@@ -1,4 +1,4 @@
-"""A job that is a stream, on the local engine: a micro-batch is a file, which counts once whatever happens in between."""
+"""Streaming jobs on the local engine: each file is a micro-batch, which is processed exactly once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from streamdsl.engine.state.files import read_whole, write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock
-from streamdsl.jobs.bad_files import blame, blamed, passing, without_hint
-from streamdsl.jobs.inputs import File
+from streamdsl.jobs.bad_files import as_input_errors, input_error, skipping_bad_files, without_hint
+from streamdsl.jobs.input_files import InputFile
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
-from streamdsl.jobs.progress import Line
+from streamdsl.jobs.status_line import StatusLine
 from streamdsl.plan.parameters import settled
 from streamdsl.sinks import ParquetEvents, ParquetTable
 
@@ -31,10 +31,10 @@ _ANEW: Final = "restore the checkpoint as a whole, or begin a new one, and a new
 
 
 class LocalStream:
-    """A session that takes files in order, each once; the job can be killed and run again at any moment.
+    """A session that processes files in order, each exactly once; the job can be killed and restarted at any moment.
 
-    What comes of a file, and the session's state after it, are written before the ledger says that the file is taken, and go to
-    the sink afterwards. So until then nothing has happened, and from then on the file is not needed any more.
+    The output of a file and the session's state are stored first; then the ledger records the file, which is the commit; then the
+    output goes to the idempotent sink. Before the commit nothing has happened, and after it the file is no longer needed.
     """
 
     def __init__(self, job: Job, lock: Lock) -> None:
@@ -56,12 +56,12 @@ class LocalStream:
         self._session: Session[Any] | None = None
         self._cti: int | None = None
 
-    def run(self, line: Line) -> None:
-        """Take files until there are no more, or for ever, as the trigger says; `line` shows each micro-batch's figures."""
+    def run(self, line: StatusLine) -> None:
+        """Process files until none is left, or for ever, by the trigger; `line` shows the metrics of each micro-batch."""
         self._resume(line)
         while True:
-            for file in self._ledger.new([file for given in self._job.inputs.values() for file in given.files()]):
-                with passing(self._job, file, self._ledger, line):
+            for file in self._ledger.unprocessed([file for given in self._job.inputs.values() for file in given.files()]):
+                with skipping_bad_files(self._job, file, self._ledger, line):
                     line(self._take(file))
             if self._job.pause is None:
                 return
@@ -77,15 +77,18 @@ class LocalStream:
         return found
 
     def _check_states(self) -> None:
-        """Raise unless there is the state after the last micro-batch; one that has neither state nor output has not been."""
+        """Raise `CheckpointError` unless the state after the last micro-batch exists.
+
+        A micro-batch with neither state nor output was not committed, and its record is removed.
+        """
         states, last = set(map(int, self._names("state"))), len(self._ledger.taken) - 1
         if last >= 0 and last not in states:
             if (last and last - 1 not in states) or self._sink.has(last, self._stream):
                 raise CheckpointError(
-                    f"the checkpoint has no state of micro-batch {last}, which was begun",
+                    f"the checkpoint has no state of micro-batch {last}, which has begun",
                     hint=f"go on with the version of streamdsl that has begun it, if that was an earlier one; else {_ANEW}",
                 )
-            self._ledger.give_back()
+            self._ledger.undo_take()
         if max(states, default=-1) > last + 1:
             raise CheckpointError(
                 f"the checkpoint has states up to micro-batch {max(states)}, and {last + 1} files taken", hint=_ANEW
@@ -94,8 +97,8 @@ class LocalStream:
     def _names(self, folder: str) -> list[str]:
         return [path.name for path in (self._folder / folder).iterdir() if path.name.isdigit()]
 
-    def _resume(self, line: Line) -> None:
-        """Give the sink what the last micro-batch has left, if the job was stopped before that was done."""
+    def _resume(self, line: StatusLine) -> None:
+        """Write the output of the last micro-batch to the sink, if the job was stopped before it was written."""
         last = len(self._ledger.taken) - 1
         if last < 0 or self._sink.has(last, self._stream):
             return
@@ -104,22 +107,22 @@ class LocalStream:
             table = pa.ipc.open_file(path.read_bytes()).read_all()
         except (FileNotFoundError, pa.ArrowException) as error:
             raise CheckpointError(f"the output of micro-batch {last} is lost: {error}", hint=_ANEW) from None
-        with suppress(InputError):  # then its file is new again
+        with suppress(InputError):  # its record is removed, so its file is processed again
             self._write(table, last, "its file")
 
-    def _take(self, file: File) -> dict[str, Any]:
+    def _take(self, file: InputFile) -> dict[str, Any]:
         begun, batch = time.perf_counter(), len(self._ledger.taken)
         if self._sink.has(batch, self._stream):
             raise CheckpointError(
-                f"{self._job.output} has taken micro-batch {batch}, of which the checkpoint knows nothing",
+                f"{self._job.output} has taken micro-batch {batch}, and the checkpoint has no record of it",
                 hint="the checkpoint is older than the output: restore both as of one time, or begin both anew",
             )
-        with blamed(file, Exception), file.unchanged():
+        with as_input_errors(file, Exception), file.unchanged():
             bound = self._job.inputs[file.source].read([file])
             rows = bound.whole()
-        with blamed(file, pa.ArrowException):
-            session = self._opened(batch, {file.source: bound})
-            self._session = None  # until the micro-batch is taken as a whole
+        with as_input_errors(file, pa.ArrowException):
+            session = self._session_before(batch, {file.source: bound})
+            self._session = None  # until the micro-batch is committed
             out = session.feed(rows, file.source)
             table = out.to_arrow()
         data = session.snapshot(trust=True)
@@ -129,36 +132,36 @@ class LocalStream:
         self._ledger.take(batch, file)
         self._write(table, batch, f"the file {file.path}")
         self._session = session
-        figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._reached(out)}
+        figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._output_cti(out)}
         return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
 
     def _write(self, table: Any, batch: int, what: str) -> None:
-        """Give the sink a micro-batch that was decided; raises `InputError`, and undoes that, if its rows do not fit."""
+        """Write a committed micro-batch to the sink; if its rows do not fit the table, undo the commit and raise `InputError`."""
         try:
             self._sink.write(table, batch, self._stream)
         except (StreamDslError, pa.ArrowException) as error:
             if isinstance(error.__cause__, OSError) or self._sink.has(batch, self._stream):
                 raise
-            self._ledger.give_back()
-            raise blame(what, error) from error
+            self._ledger.undo_take()
+            raise input_error(what, error) from error
         (self._folder / "output" / str(batch)).unlink(missing_ok=True)
         for name in self._names("state"):
             if int(name) < batch:
                 (self._folder / "state" / name).unlink()
 
-    def _reached(self, out: Outgoing[Any]) -> int | None:
+    def _output_cti(self, out: Outgoing[Any]) -> int | None:
         ctis = out.rows().ctis
         self._cti = int(ctis[-1]) if len(ctis) else self._cti
         return self._cti
 
-    def _opened(self, batch: int, bound: dict[str, Bound]) -> Session[Any]:
-        """Return the session as it was after the micro-batch before; inputs tell the unit of time."""
+    def _session_before(self, batch: int, bound: dict[str, Bound]) -> Session[Any]:
+        """Return the session in the state after the previous micro-batch; the inputs determine the unit of time."""
         if self._session is not None:
             return self._session
         query, own = self._job.query, {**self._job.query._bindings, **bound}
         if not batch:
             return running.open_session(query._node, own, self._job.emit, {})
-        # It is that of the job's own checkpoint, which nobody but the job writes.
+        # The state is from the job's own checkpoint, which nobody else writes: so pickles in it are trusted.
         try:
             session = restored(settled(query._node), own, read_whole(self._folder / "state" / str(batch - 1)), trust=True)
         except CheckpointError as error:

@@ -1,7 +1,7 @@
-"""What a stream is written to, micro-batch by micro-batch, each of which counts once: tables that hold what its events mean."""
+"""Exactly-once sinks of streams: tables of the history, and files of physical events, written micro-batch by micro-batch."""
 
 from streamdsl.sinks.database import DatabaseTable
-from streamdsl.sinks.events import ParquetEvents
-from streamdsl.sinks.files import ParquetTable
+from streamdsl.sinks.event_files import ParquetEvents
+from streamdsl.sinks.table_files import ParquetTable
 
 __all__ = ["DatabaseTable", "ParquetEvents", "ParquetTable"]

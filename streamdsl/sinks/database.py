@@ -1,4 +1,4 @@
-"""A table of a database, kept up to date in one transaction for each micro-batch."""
+"""A sink that updates a table of a database, in one transaction per micro-batch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import Any, Final
 
 from streamdsl.errors import QueryError, SinkError
-from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import LOST
+from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import LONGEST
-from streamdsl.sinks.net import net, physical, plain, rows_of
-from streamdsl.sinks.schemas import columns_of, widened
-from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Made, Statements, speaking
+from streamdsl.sinks.row_changes import event_table, normalized, row_changes, row_events
+from streamdsl.sinks.schemas import row_schema, widened_schema
+from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Statements, TableLayout, driver_errors
+from streamdsl.sinks.table_folder import LOST
 
 _OLD: Final = (
     "write to a new table, with a new checkpoint: an old one can lack rows whose ids were used again, and its types were guessed"
@@ -25,7 +25,7 @@ class DatabaseTable:
     `connect` returns a connection of the DB-API to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL.
     The table is made if it is not there; `(id, le)` is its key. Its types are those that the stream declares, else those of the
     first values: a column whose type is not known yet is added when it is. Rows and the number of the micro-batch are written in
-    one transaction, so one that comes again changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
+    one transaction, so a repeated one changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
     NULL. `streamdsl.spark.DatabaseTable` is the same for `foreachBatch`. Raises `SinkError` for a table that is another stream's,
     that was lost or changed, for values that do not fit its columns, and for what the database says.
 
@@ -45,7 +45,7 @@ class DatabaseTable:
         if not all(parts) or "\0" in table or any(len(part.encode(errors="replace")) > LONGEST for part in parts):
             raise QueryError(f"{table!r} is no name of a table that every database can hold: it has at most {LONGEST} bytes")
         if parts[-1].lower() in (BATCHES, TABLES):
-            raise QueryError(f"the table {table} is one that tables are kept in", hint="name another")
+            raise QueryError(f"the table {table} is reserved for the records of sinks", hint="name another")
         self.connect = connect
         self.table = table
 
@@ -53,12 +53,12 @@ class DatabaseTable:
         return f"DatabaseTable({self.table!r})"
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
-        """Take a micro-batch: what `session.feed` gives, or an Arrow table of events; `stream` tells its stream from others."""
+        """Write a micro-batch: what `session.feed` returns, or an Arrow table of events; `stream` is the id of its stream."""
         self.take(lambda: events, batch, stream)
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
-        """Take a micro-batch, which is asked for only if the table has yet to take it."""
-        with speaking(self.table):
+        """Write a micro-batch; `events` is called only if the table lacks it."""
+        with driver_errors(self.table):
             connection = self.connect()
         with closing(connection):
             driver = Driver.of(connection)
@@ -67,54 +67,54 @@ class DatabaseTable:
                     f"the driver of the table {self.table!r} has a meaning of its own for %", hint="name another table"
                 )
             with closing(connection.cursor()) as cursor:
-                self._take_with(Statements(cursor, self.table, driver), events, batch, stream)
-            with speaking(self.table):
+                self._take(Statements(cursor, self.table, driver), events, batch, stream)
+            with driver_errors(self.table):
                 connection.commit()
 
     def columns(self) -> dict[str, str]:
         """Return the column of each field of the payload: its own name, but for names that tables cannot hold (docs/jobs.md)."""
-        with speaking(self.table), closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
-            made = Statements(cursor, self.table, Driver.of(connection)).made()
-        return {} if made is None else made.of_fields
+        with driver_errors(self.table), closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
+            layout = Statements(cursor, self.table, Driver.of(connection)).layout()
+        return {} if layout is None else layout.of_fields
 
-    def _take_with(self, sql: Statements, events: Callable[[], Any], batch: int, stream: str | None) -> None:
-        taken = sql.taken()
-        is_due, made = taken.misses(batch, stream, self.table), self._made(sql, taken)
+    def _take(self, sql: Statements, events: Callable[[], Any], batch: int, stream: str | None) -> None:
+        last = sql.last_batch()
+        is_due, layout = last.needs(batch, stream, self.table), self._checked_layout(sql, last)
         if not is_due:
             return
-        found = plain(physical(events()))
-        rows, schema = rows_of(found), columns_of(found.schema)
-        made = self._widened(sql, made, schema, comes=rows.num_rows > 0)
-        more = sql.put(net(rows), made) if rows.num_rows else 0
-        sql.remember(Taken(batch, stream or taken.stream), Made(made.columns, made.schema, made.rows + more))
+        found = normalized(event_table(events()))
+        rows, schema = row_events(found), row_schema(found.schema)
+        layout = self._widened_layout(sql, layout, schema, comes=rows.num_rows > 0)
+        more = sql.write_rows(row_changes(rows), layout) if rows.num_rows else 0
+        sql.record_batch(LastBatch(batch, stream or last.stream), TableLayout(layout.columns, layout.schema, layout.rows + more))
 
-    def _made(self, sql: Statements, taken: Taken) -> Made | None:
-        """Return how the table was made, None if it is still to be; raises `SinkError` if it is not as it was left."""
-        if taken.batch < 0:
+    def _checked_layout(self, sql: Statements, last: LastBatch) -> TableLayout | None:
+        """Return the layout of the table, or None for a new one; raises `SinkError` for a table that others have changed."""
+        if last.batch < 0:
             if sql.exists():
                 raise SinkError(
-                    f"there is a table {self.table} that no stream has written", hint="name another, or drop it to begin anew"
+                    f"a table {self.table} exists, and no stream has written it", hint="name another, or drop it to begin anew"
                 )
             return None
-        made = sql.made()
-        if made is None:
+        layout = sql.layout()
+        if layout is None:
             if not sql.exists():
                 raise SinkError(f"the table {self.table} is gone", hint=LOST)
             raise SinkError(
                 f"the table {self.table} is of an earlier version, which kept rows by their ids alone, or {TABLES} has lost it",
                 hint=_OLD,
             )
-        sql.check(made)
-        return made
+        sql.check(layout)
+        return layout
 
-    def _widened(self, sql: Statements, made: Made | None, schema: Any, *, comes: bool) -> Made:
-        """Return how the table is made, now that columns of this schema come."""
-        if made is None:
+    def _widened_layout(self, sql: Statements, layout: TableLayout | None, schema: Any, *, comes: bool) -> TableLayout:
+        """Return the layout of the table after it is widened to rows of a schema."""
+        if layout is None:
             return sql.make(schema)
-        wide = widened(made.schema, schema, f"the table {self.table}", has_rows=made.rows > 0, comes=comes)
-        if wide == made.schema:
-            return made
-        if made.rows or sql.fits(made.schema, wide):
-            return sql.widen(made, wide)
+        wide = widened_schema(layout.schema, schema, f"the table {self.table}", has_rows=layout.rows > 0, comes=comes)
+        if wide == layout.schema:
+            return layout
+        if layout.rows or sql.fits(layout.schema, wide):
+            return sql.widen(layout, wide)
         sql.drop()
         return sql.make(wide)

@@ -1,4 +1,4 @@
-"""The names of columns for fields whose names a database cannot hold: by one rule, which can be read back."""
+"""Column names for fields whose names a database cannot hold, by a reversible encoding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 LONGEST: Final = 63
-"""So many bytes of a name count for PostgreSQL."""
+"""The length in bytes to which PostgreSQL truncates names."""
 _SYSTEM: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 _ALWAYS: Final = re.compile("[~%\0]")
 _DIGEST: Final = 15

@@ -1,4 +1,4 @@
-"""Paths of files that this process writes itself."""
+"""Paths and URIs of the local file system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_local(path: str) -> bool:
 
 
 def uri_of(path: Path) -> str:
-    """Return a path as Spark takes it for one of the file system, whatever its default is.
+    """Return a path as a URI, so that Spark does not resolve it against its default file system.
 
     >>> uri_of(Path("/data/out"))
     'file:///data/out'

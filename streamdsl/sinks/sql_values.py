@@ -1,4 +1,4 @@
-"""Arrow's columns as values and types that every driver of a database takes."""
+"""Conversion of Arrow columns to values and types that every database driver accepts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _TYPES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
 
 
 def sql_type(kind: Any, exact: bool = True) -> str:
-    """Return the type of a column in a database; lists and records are JSON text, and so are times in nanoseconds text.
+    """Return the SQL type of a column; lists and records are JSON text, and times in nanoseconds are text.
 
-    A database that is not `exact`, SQLite, has no decimals: they are text too.
+    Decimals are text too in a database that is not `exact`, which is SQLite.
 
     >>> sql_type(pa.timestamp("us", "UTC")), sql_type(pa.decimal128(20, 0), exact=False)
     ('TIMESTAMP WITH TIME ZONE', 'TEXT')
@@ -40,9 +40,9 @@ def sql_type(kind: Any, exact: bool = True) -> str:
 
 
 def sql_values(column: Any, exact: bool = True) -> list[Any]:
-    """Return a column's values: numbers, truth values, text and bytes as they are, times and decimals as text.
+    """Return a column's values: numbers, booleans, text and bytes unchanged, times and decimals as text.
 
-    Durations are numbers of their unit. SQLite, which is not `exact`, gets NaN as the text `NaN`: it has none, and NULL is None.
+    Durations are counts of their unit. SQLite, which is not `exact`, has no NaN: it gets the text `NaN`, as NULL means None.
 
     >>> sql_values(pa.chunked_array([pa.array([0], pa.timestamp("us", "UTC"))]))
     ['1970-01-01 00:00:00+00:00']
@@ -66,7 +66,7 @@ def sql_values(column: Any, exact: bool = True) -> list[Any]:
 
 
 def _json(value: Any) -> Any:
-    """Return a value inside a list or a record as JSON has it: what has no form there is text, bytes in base 64."""
+    """Return a nested value as JSON: values without a JSON form are text, bytes are base 64."""
     if isinstance(value, dict):
         return {name: _json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What is said to a database, in SQL that SQLite and PostgreSQL take alike."""
+"""The SQL statements of a database table, in the dialect that SQLite and PostgreSQL share."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ import pyarrow as pa
 from streamdsl.errors import QueryError, SinkError, StreamDslError
 from streamdsl.io.arrow_types import common_schema
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import LOST
-from streamdsl.sinks.guard import AGAIN
+from streamdsl.sinks.commit_file import AGAIN
+from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import column_of
-from streamdsl.sinks.net import KEY, Net
-from streamdsl.sinks.schemas import fitted
+from streamdsl.sinks.row_changes import KEY, RowChanges
+from streamdsl.sinks.schemas import cast_table
 from streamdsl.sinks.sql_values import sql_type, sql_values
+from streamdsl.sinks.table_folder import LOST
 from streamdsl.temporal.pandas_frames import MEMO, column_names
 
 BATCHES: Final = "streamdsl_batches"
-"""The table that says which micro-batch each table has taken last."""
+"""The table of the last micro-batch of each table."""
 TABLES: Final = "streamdsl_tables"
-"""The table that says which columns each table has, of which fields and Arrow's types, and how many rows."""
+"""The table of the layout of each table: columns by field, Arrow types, and the number of rows."""
 _MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-_AT_ONCE: Final = 100
-"""So many rows are looked for at once."""
-_EXACT: Final = 2**53
+_ROWS_PER_QUERY: Final = 100
+"""The number of rows that one query looks up."""
+_MAX_EXACT: Final = 2**53
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it, whatever it holds.
+    """Return a name as a quoted SQL identifier.
 
     >>> quoted('a "b"')
     '"a ""b\"""'
@@ -45,11 +45,11 @@ def quoted(name: str) -> str:
 
 
 @contextmanager
-def speaking(table: str) -> Iterator[None]:
-    """Make a `SinkError` of what a driver says, which is also an error of the driver's, as whoever knows it expects.
+def driver_errors(table: str) -> Iterator[None]:
+    """Translate a driver's error into a `SinkError` that is also an instance of the driver's class, for callers that catch that.
 
     >>> import sqlite3
-    >>> with speaking("trips"):
+    >>> with driver_errors("trips"):
     ...     sqlite3.connect(":memory:").execute("SELECT 1 FROM trips")
     Traceback (most recent call last):
         ...
@@ -62,39 +62,39 @@ def speaking(table: str) -> Iterator[None]:
         raise
     except Exception as error:
         kind: Any = type(error)
-        raise _both(kind)(f"the table {table} cannot be read or written: {error}", hint=AGAIN) from error
+        raise _error_type(kind)(f"the table {table} cannot be read or written: {error}", hint=AGAIN) from error
 
 
-def _names_nothing(error: Any) -> bool:
-    """Say whether a driver's error is about a table or a column that is not there, not about a lost connection, or a time limit.
+def _is_missing_object(error: Any) -> bool:
+    """Say whether a driver's error is about a missing table or column, and not about, say, a lost connection or a time limit.
 
-    >>> import sqlite3
-    >>> _names_nothing(sqlite3.OperationalError("no such table: trips")), _names_nothing(sqlite3.OperationalError("interrupted"))
+    >>> from sqlite3 import OperationalError
+    >>> _is_missing_object(OperationalError("no such table: trips")), _is_missing_object(OperationalError("interrupted"))
     (True, False)
     """
     told = error.args[0] if error.args else None
     code = getattr(error, "sqlstate", None) or (told.get("C") if isinstance(told, dict) else None)
     if code:
-        return str(code).startswith("42")  # SQLSTATE: a syntax error, or an access rule, of which an unknown name is one
+        return str(code).startswith("42")  # the class of SQLSTATE for syntax errors and access rules, which unknown names are in
     is_operational = any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
     return not is_operational or "no such" in str(error)
 
 
 @cache
-def _both(kind: Any) -> type[SinkError]:
+def _error_type(kind: Any) -> type[SinkError]:
     return type(SinkError.__name__, (SinkError, kind), {})
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """How a connection takes values, and what its database is."""
+    """The placeholder of a connection's driver, and whether the database is SQLite."""
 
     mark: str
     is_sqlite: bool
 
     @classmethod
     def of(cls, connection: Any) -> Driver:
-        """Return that of a connection; raises `SinkError` for one that would write each row for good at once."""
+        """Return the driver of a connection; raises `SinkError` for a connection with autocommit."""
         modules = [each.__module__.partition(".")[0] for each in type(connection).__mro__]
         module = next((sys.modules[name] for name in modules if hasattr(sys.modules.get(name), "paramstyle")), None)
         style = getattr(module, "paramstyle", "qmark")
@@ -114,8 +114,8 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A table as it was made: the columns of its fields, Arrow's types, and how many rows there are."""
+class TableLayout:
+    """The recorded layout of a table: the column of each field, the Arrow schema, and the number of rows."""
 
     columns: dict[str, str]
     schema: Any
@@ -123,19 +123,19 @@ class Made:
 
     @property
     def of_fields(self) -> dict[str, str]:
-        """The columns of the payload's fields, by the names that they have there."""
+        """The columns of the payload's fields, by field name."""
         memo = json.loads((self.schema.metadata or {}).get(MEMO.encode(), b'{"fields": []}'))
         fields = dict(zip(column_names(memo["fields"], PHYSICAL), memo["fields"], strict=True))
         return {fields.get(name, name): column for name, column in self.columns.items() if name not in (*KEY, "re")}
 
     @property
-    def known(self) -> list[str]:
-        """The fields that have a column: their types are known."""
+    def typed_fields(self) -> list[str]:
+        """The fields whose types are known, which have a column."""
         return [field.name for field in self.schema if not pa.types.is_null(field.type)]
 
 
 class Statements:
-    """What is said of one table, through a cursor."""
+    """The statements of one table, run through a cursor."""
 
     def __init__(self, cursor: Any, name: str, driver: Driver) -> None:
         self._cursor = cursor
@@ -144,114 +144,119 @@ class Statements:
         self._driver = driver
         self._mark = driver.mark
 
-    def taken(self) -> Taken:
-        """Return the last micro-batch that the table has taken; nobody else writes the table until the transaction ends."""
+    def last_batch(self) -> LastBatch:
+        """Return the last micro-batch of the table, and lock the table's row until the transaction ends."""
         self._run(f"CREATE TABLE IF NOT EXISTS {BATCHES} (name TEXT PRIMARY KEY, batch BIGINT NOT NULL, stream TEXT)")
         columns = "name TEXT PRIMARY KEY, columns TEXT NOT NULL, types TEXT NOT NULL, row_count BIGINT NOT NULL"
         self._run(f"CREATE TABLE IF NOT EXISTS {TABLES} ({columns})")
-        # The first change of the transaction: others wait here, and then read what this one has written.
+        # The first write of the transaction takes a lock: other writers wait here, and then read what this one has committed.
         change = "ON CONFLICT (name) DO UPDATE SET name = excluded.name"
         self._run(f"INSERT INTO {BATCHES} (name, batch) VALUES ({self._mark}, -1) {change}", self._name)
         self._run(f"SELECT batch, stream FROM {BATCHES} WHERE name = {self._mark}", self._name)
         batch, stream = self._cursor.fetchone()
-        return Taken(int(batch), stream)
+        return LastBatch(int(batch), stream)
 
-    def made(self) -> Made | None:
-        """Return how the table was made, None if nothing says so."""
+    def layout(self) -> TableLayout | None:
+        """Return the recorded layout of the table, or None."""
         self._run(f"SELECT columns, types, row_count FROM {TABLES} WHERE name = {self._mark}", self._name)
         found = self._cursor.fetchone()
         if found is None:
             return None
-        return Made(json.loads(found[0]), pa.ipc.read_schema(pa.BufferReader(base64.b64decode(found[1]))), int(found[2]))
+        return TableLayout(json.loads(found[0]), pa.ipc.read_schema(pa.BufferReader(base64.b64decode(found[1]))), int(found[2]))
 
-    def check(self, made: Made) -> None:
-        """Raise `SinkError` for a table that is gone, or that was emptied."""
-        # Behind its table's name; alone, a name that there is not would be a text to SQLite.
-        known = ", ".join(f"{self._table}.{quoted(made.columns[name])}" for name in made.known)
-        found = self._tried(f"SELECT {known} FROM {self._table} LIMIT 1")
-        if found is None or (not found) != (made.rows == 0):
+    def check(self, layout: TableLayout) -> None:
+        """Raise `SinkError` for a table that is missing, lacks columns, or was emptied or filled by others."""
+        # Qualified by the table: SQLite reads an unknown quoted name alone as a string literal.
+        known = ", ".join(f"{self._table}.{quoted(layout.columns[name])}" for name in layout.typed_fields)
+        found = self._query_or_none(f"SELECT {known} FROM {self._table} LIMIT 1")
+        if found is None or (not found) != (layout.rows == 0):
             what = (
-                "is gone, or lacks columns" if found is None else "was emptied" if made.rows else "has rows that no stream wrote"
+                "is gone, or lacks columns"
+                if found is None
+                else "was emptied"
+                if layout.rows
+                else "has rows that no stream wrote"
             )
             raise SinkError(f"the table {self._name} {what} since its last micro-batch", hint=LOST)
 
     def exists(self) -> bool:
-        """Say whether there is a table of this name."""
-        return self._tried(f"SELECT 1 FROM {self._table} LIMIT 1") is not None
+        """Say whether the table exists."""
+        return self._query_or_none(f"SELECT 1 FROM {self._table} LIMIT 1") is not None
 
-    def make(self, schema: Any) -> Made:
-        """Make the table: its columns have the types that are known so far, and the key is what names a row for ever."""
-        made = self._named({}, schema)
-        columns = [self._column(made, schema.field(name)) for name in made.known]
+    def make(self, schema: Any) -> TableLayout:
+        """Create the table with the columns whose types are known, and the primary key (id, le)."""
+        layout = self._layout_of({}, schema)
+        columns = [self._column(layout, schema.field(name)) for name in layout.typed_fields]
         self._run(f"CREATE TABLE {self._table} ({', '.join(columns)}, PRIMARY KEY ({', '.join(KEY)}))")
-        return made
+        return layout
 
     def drop(self) -> None:
-        """Remove the table, which has no rows."""
+        """Drop the table, which has no rows."""
         self._run(f"DROP TABLE {self._table}")
 
-    def widen(self, made: Made, schema: Any) -> Made:
-        """Give the table columns of new fields, and of fields whose type is known now, and others wider types."""
-        named = self._named(made.columns, schema, made.rows)
-        for field in map(schema.field, named.known):
-            if field.name not in made.known:
+    def widen(self, layout: TableLayout, schema: Any) -> TableLayout:
+        """Add columns for new fields and for fields whose type has become known, and widen types of others."""
+        named = self._layout_of(layout.columns, schema, layout.rows)
+        for field in map(schema.field, named.typed_fields):
+            if field.name not in layout.typed_fields:
                 self._run(f"ALTER TABLE {self._table} ADD COLUMN {self._column(named, field)}")
-            elif self._type(made.schema.field(field.name).type) != self._type(field.type):
+            elif self._type(layout.schema.field(field.name).type) != self._type(field.type):
                 self._change(quoted(named.columns[field.name]), field)
         return named
 
     def fits(self, one: Any, other: Any) -> bool:
-        """Say whether a table of one schema, without rows, can be widened to another."""
+        """Say whether an empty table of one schema can be widened to another in place."""
         return not common_schema(one, other)[1] and all(
             pa.types.is_null(field.type) or self._type(field.type) == self._type(other.field(field.name).type) for field in one
         )
 
-    def put(self, changes: Net, made: Made) -> int:
-        """Write the rows that are new or changed, remove those that are gone; return how many more there are.
+    def write_rows(self, changes: RowChanges, layout: TableLayout) -> int:
+        """Delete, update and insert rows, in batches by kind; return the change of the number of rows.
 
-        Raises `SinkError` where the table lacks a row that is changed, or has one that is new.
+        Raises `SinkError` where the table lacks a row that changes, or has an inserted one.
         """
-        rows = Net(fitted(changes.rows, made.schema, f"the table {self._name}"), *changes[1:])
-        self._check_before(fitted(rows.before, pa.schema([made.schema.field(name) for name in (*KEY, "re")]), self._name))
-        new, gone, changed = rows.new, rows.gone, rows.changed
+        rows = RowChanges(cast_table(changes.rows, layout.schema, f"the table {self._name}"), *changes[1:])
+        self._check_before(cast_table(rows.before, pa.schema([layout.schema.field(name) for name in (*KEY, "re")]), self._name))
+        new, gone, changed = rows.inserted, rows.deleted, rows.updated
         key = " AND ".join(f"{name} = {self._mark}" for name in KEY)
         self._many(f"DELETE FROM {self._table} WHERE {key}", gone.select(KEY))
         self._many(f"UPDATE {self._table} SET re = {self._mark} WHERE {key}", changed.select(["re", *KEY]))
         names, marks = (
-            ", ".join(each) for each in ([quoted(made.columns[name]) for name in made.known], [self._mark] * len(made.known))
+            ", ".join(each)
+            for each in ([quoted(layout.columns[name]) for name in layout.typed_fields], [self._mark] * len(layout.typed_fields))
         )
-        self._many(f"INSERT INTO {self._table} ({names}) VALUES ({marks})", new.select(made.known))
+        self._many(f"INSERT INTO {self._table} ({names}) VALUES ({marks})", new.select(layout.typed_fields))
         return int(new.num_rows) - int(gone.num_rows)
 
-    def remember(self, taken: Taken, made: Made) -> None:
-        """Write which micro-batch the table has taken, and how it is now."""
+    def record_batch(self, taken: LastBatch, layout: TableLayout) -> None:
+        """Record the last micro-batch of the table, and its layout."""
         m = self._mark
         self._run(f"UPDATE {BATCHES} SET batch = {m}, stream = {m} WHERE name = {m}", taken.batch, taken.stream, self._name)
-        types = base64.b64encode(made.schema.serialize()).decode()
+        types = base64.b64encode(layout.schema.serialize()).decode()
         change = ", ".join(f"{name} = excluded.{name}" for name in ("columns", "types", "row_count"))
         values = ", ".join([m] * 4)
         self._run(
             f"INSERT INTO {TABLES} (name, columns, types, row_count) VALUES ({values}) ON CONFLICT (name) DO UPDATE SET {change}",
-            *(self._name, json.dumps(made.columns, ensure_ascii=False), types, made.rows),
+            *(self._name, json.dumps(layout.columns, ensure_ascii=False), types, layout.rows),
         )
 
-    def _named(self, columns: dict[str, str], schema: Any, rows: int = 0) -> Made:
+    def _layout_of(self, columns: dict[str, str], schema: Any, rows: int = 0) -> TableLayout:
         found = dict(columns)
         for name in [*(name for name in (*KEY, "re") if name not in found), *schema.names]:
             if name not in found:
                 found[name] = column_of(name, found.values())
-        return Made(found, schema, rows)
+        return TableLayout(found, schema, rows)
 
     def _type(self, kind: Any) -> str:
         return sql_type(kind, not self._driver.is_sqlite)
 
-    def _column(self, made: Made, field: Any) -> str:
-        return f"{quoted(made.columns[field.name])} {self._type(field.type)}{' NOT NULL' if field.name in KEY else ''}"
+    def _column(self, layout: TableLayout, field: Any) -> str:
+        return f"{quoted(layout.columns[field.name])} {self._type(field.type)}{' NOT NULL' if field.name in KEY else ''}"
 
     def _change(self, column: str, field: Any) -> None:
-        """Change the type of a column of integers to floats or decimals; raises `SinkError` for an integer that is no float."""
+        """Widen a column of integers to floats or decimals; raises `SinkError` for an integer without an equal float."""
         kind = self._type(field.type)
-        if self._driver.is_sqlite:  # it keeps integers as they are beside floats
+        if self._driver.is_sqlite:  # SQLite types values, not columns: integers stay as they are
             if kind == "TEXT":
                 spare = quoted("~~")
                 self._run(f"ALTER TABLE {self._table} ADD COLUMN {spare} TEXT")
@@ -259,39 +264,39 @@ class Statements:
                 self._run(f"ALTER TABLE {self._table} DROP COLUMN {column}")
                 self._run(f"ALTER TABLE {self._table} RENAME COLUMN {spare} TO {column}")
             return
-        self._run(f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_EXACT} AND {_EXACT} LIMIT 1")
+        self._run(f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_MAX_EXACT} AND {_MAX_EXACT} LIMIT 1")
         if pa.types.is_floating(field.type) and self._cursor.fetchone() is not None:
             raise SinkError(
-                f"the column {field.name!r} of the table {self._name} has integers that are no floats, and floats come",
+                f"the column {field.name!r} of the table {self._name} has integers without equal floats, and floats come",
                 hint="declare the types of the payload's fields, or select values of one type",
             )
         self._run(f"ALTER TABLE {self._table} ALTER COLUMN {column} TYPE {kind}")
 
     def _check_before(self, before: Any) -> None:
-        """Raise unless the table has rows with these keys and ends."""
-        for begin in range(0, before.num_rows, _AT_ONCE):
-            rows = list(self._values(before.slice(begin, _AT_ONCE)))
+        """Raise `SinkError` unless the table has rows with these keys and REs."""
+        for begin in range(0, before.num_rows, _ROWS_PER_QUERY):
+            rows = list(self._values(before.slice(begin, _ROWS_PER_QUERY)))
             key = f"id = {self._mark} AND le = {self._mark} AND re"
             tests = [f"({key} IS NULL)" if re is None else f"({key} = {self._mark})" for *_, re in rows]
             values = [value for row in rows for value in row if value is not None]
             self._run(f"SELECT COUNT(*) FROM {self._table} WHERE {' OR '.join(tests)}", *values)
             if self._cursor.fetchone()[0] != len(rows):
                 raise SinkError(
-                    f"the table {self._name} is not as its last micro-batch left it: it lacks rows that are changed", hint=LOST
+                    f"the table {self._name} is not as its last micro-batch left it: it lacks rows to update", hint=LOST
                 )
 
     def _values(self, rows: Any) -> Iterator[tuple[Any, ...]]:
         return zip(*(sql_values(column, not self._driver.is_sqlite) for column in rows.columns), strict=True)
 
-    def _tried(self, statement: str) -> list[Any] | None:
-        """Return what a statement finds, None if it names what is not there; the transaction goes on."""
+    def _query_or_none(self, statement: str) -> list[Any] | None:
+        """Return the rows of a query, or None if a table or column is missing; a savepoint keeps the transaction usable."""
         self._run("SAVEPOINT streamdsl")
         try:
             self._run(statement)
-            with speaking(self._name):
+            with driver_errors(self._name):
                 found = list(self._cursor.fetchall())
         except SinkError as error:
-            if not _names_nothing(error.__cause__):
+            if not _is_missing_object(error.__cause__):
                 raise
             found = None
             self._run("ROLLBACK TO SAVEPOINT streamdsl")
@@ -299,11 +304,11 @@ class Statements:
         return found
 
     def _run(self, statement: str, *values: Any) -> None:
-        with speaking(self._name):
+        with driver_errors(self._name):
             self._cursor.execute(statement, values)
 
     def _many(self, statement: str, rows: Any) -> None:
         if rows.num_rows:
             listed = list(self._values(rows))
-            with speaking(self._name):
+            with driver_errors(self._name):
                 self._cursor.executemany(statement, listed)

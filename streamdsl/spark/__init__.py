@@ -1,4 +1,4 @@
-"""Plans on Spark: a DataFrame that holds the input's history in, a DataFrame that holds the output's out (extra `spark`)."""
+"""Queries on Spark: DataFrames that hold the inputs' histories or events in, a DataFrame of the output out (extra `spark`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.plan.explain import drawn
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
-from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
+from streamdsl.spark.execution_notes import explain_spark, physical_plan
 from streamdsl.spark.lower import lower, lowering
-from streamdsl.spark.probing import check_workers
-from streamdsl.spark.progress import Meter
-from streamdsl.spark.public import public_frame
-from streamdsl.spark.session import default_session, translated
+from streamdsl.spark.public_frame import public_frame
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
-from streamdsl.spark.support import explain_spark, physical_plan
+from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
+from streamdsl.spark.spark_session import default_session, translated
+from streamdsl.spark.stream_metrics import Meter
+from streamdsl.spark.worker_check import check_workers
 from streamdsl.temporal import Rejections, common_unit, to_ticks
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from streamdsl.emit import Emit, EmitMode
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
-    from streamdsl.spark.streaming.driver import Sink
-    from streamdsl.spark.writing import Where
+    from streamdsl.spark.stream_writer import EnginePlacement
+    from streamdsl.spark.streaming.driver_engine import Sink
 
 __all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch", "translated"]
 
@@ -43,20 +43,20 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
     with default_session() as session, translated():
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
-        return Result.from_cht(collected(flow), flow.unit, rejected)
+        return Result.from_cht(collect_flow(flow), flow.unit, rejected)
 
 
 def canonical(events: DataFrame) -> DataFrame:
-    """Return the history that physical events tell of, such as what a stream has written: `le`, `re` and the payload's fields.
+    """Return the history of physical events, such as those that a stream has written: `le`, `re` and the payload's fields.
 
-    Raises `EventError` in the task for events that do not fit together.
+    Raises `EventError` in the task for retractions that do not match their insertions.
     """
-    told = events.where("kind <> 'rejected'").drop("shard")
-    return public_frame(source_of_frame(Source("events"), told))
+    valid = events.where("kind <> 'rejected'").drop("shard")
+    return public_frame(source_of_frame(Source("events"), valid))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: Rejections | None = None) -> Flow:
-    """Return a source with the rows that this process holds; what it drops or adjusts is added to `rejected`."""
+    """Return the flow of a source that is bound in this process; events that it drops or adjusts are added to `rejected`."""
     if node.source not in bindings:
         raise _unbound(node.source, bindings)
     bound = bindings[node.source]
@@ -99,9 +99,9 @@ class OnSpark:
         return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
 
     def check(self) -> None:
-        """Have one of Spark's workers load the query's code, and raise `UnsupportedOnSpark` for what does not load.
+        """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
 
-        `stream` and `write` do so before they start; a batch, which starts nothing, is checked if you ask. It takes one task.
+        `stream` and `write` check this before they start; for `batch`, which starts nothing, call it yourself. It runs one task.
         """
         check_workers(self._spark, self._plan)
 
@@ -114,19 +114,21 @@ class OnSpark:
         Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
-        from streamdsl.spark.streaming.stream import stream
+        from streamdsl.spark.streaming.streaming_frame import streaming_frame
 
         self.check()
-        return stream(self._plan, self._spark, frames, emit, self._brought(frames))
+        return streaming_frame(self._plan, self._spark, frames, emit, self._bounded_inputs(frames))
 
-    def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
-        """Return the sources that the query brings along. Raises `QueryError` for one that nobody brings."""
+    def _bounded_inputs(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
+        """Return the sources that are bound in the query itself. Raises `QueryError` for a source that nothing is bound to."""
         own = {name: bound for name, bound in self._own.items() if name not in frames}
         for name in self._sources(frames):
             if name not in frames and name not in own:
                 raise _unbound(name, frames)
         if not frames:
-            raise QueryError("the query brings all its rows, and none of them stream", hint="use batch(), or run()")
+            raise QueryError(
+                "all sources of the query are bound to bounded data, so there is nothing to stream", hint="use batch(), or run()"
+            )
         return own
 
     def write(
@@ -137,7 +139,7 @@ class OnSpark:
         *,
         emit: EmitMode | Emit = "speculative",
         trigger: str | None = None,
-        engine: Where | None = None,
+        engine: EnginePlacement | None = None,
     ) -> StreamingQuery:
         """Start a stream that writes the output to a sink, and return Spark's handle of it.
 
@@ -147,15 +149,15 @@ class OnSpark:
         `engine="driver"` has it in this process, as does a session that lacks protobuf, with a warning. A checkpoint belongs to
         one of both forms. Raises as `stream` does, and `SinkError` for a folder that is another stream's, or was lost.
         """
-        from streamdsl.spark.streaming.driver import on_driver
-        from streamdsl.spark.streaming.stream import has_protobuf
-        from streamdsl.spark.writing import choose, write_driver, write_shards
+        from streamdsl.spark.stream_writer import choose_engine, write_driver, write_shards
+        from streamdsl.spark.streaming.driver_engine import plan_on_driver
+        from streamdsl.spark.streaming.streaming_frame import has_protobuf
 
         place = os.fspath(checkpoint)
-        if choose(engine, has_protobuf) == "shards":
+        if choose_engine(engine, has_protobuf) == "shards":
             return write_shards(self.stream(frames, emit), sink, place, trigger)
         self.check()
-        running = on_driver(self._plan, frames, emit, self._brought(frames))
+        running = plan_on_driver(self._plan, frames, emit, self._bounded_inputs(frames))
         return write_driver(running, sink, place, trigger)
 
     def explain_stream(self) -> str:
@@ -166,9 +168,9 @@ class OnSpark:
         >>> query.on_spark(spark=None).explain_stream()
         'shards by e.venue'
         """
-        from streamdsl.spark.streaming.cut import explain_cut
+        from streamdsl.spark.streaming.plan_stages import explain_stages
 
-        return explain_cut(self._plan)
+        return explain_stages(self._plan)
 
     def _flows(self, frames: Mapping[str, DataFrame]) -> dict[str, Flow]:
         return {name: self._source(node, frames) for name, node in self._sources(frames).items()}

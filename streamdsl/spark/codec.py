@@ -1,4 +1,4 @@
-"""Payloads to Arrow columns and back: what a Python stage on Spark reads and writes."""
+"""The codec between payloads and Arrow columns, for the stages that run in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 from streamdsl.errors import SchemaError, UnsupportedOnSpark, shortened
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.spark.column_types import ColumnType, ForeignType, ListType, PickledType, RecordType, ScalarType, types_inside
 from streamdsl.spark.shipping import dump_values, load_values
-from streamdsl.spark.types import Foreign, Items, Pickled, Row, Scalar, Type, parts
 from streamdsl.temporal import plain
 
 _ARROW = {
@@ -29,16 +29,16 @@ _ARROW = {
 _PYTHON = {"int": int, "float": float, "bool": bool, "str": str}
 
 
-def arrow_type(kind: Type) -> pa.DataType:
+def arrow_type(kind: ColumnType) -> pa.DataType:
     """Return the Arrow type of a column.
 
-    >>> from streamdsl.spark.types import INT
-    >>> arrow_type(Row(Schema.record(["a"]), (INT,)))
+    >>> from streamdsl.spark.column_types import INT
+    >>> arrow_type(RecordType(Schema.record(["a"]), (INT,)))
     StructType(struct<f0: int64>)
     """
-    if isinstance(kind, Row):
+    if isinstance(kind, RecordType):
         return pa.struct([(f"f{i}", arrow_type(field)) for i, field in enumerate(kind.fields)])
-    if isinstance(kind, Items):
+    if isinstance(kind, ListType):
         return pa.list_(arrow_type(kind.item))
     if kind.ddl.startswith("decimal("):
         precision, scale = kind.ddl[8:-1].split(",")
@@ -46,29 +46,29 @@ def arrow_type(kind: Type) -> pa.DataType:
     return _ARROW[kind.ddl]
 
 
-def check_portable(kind: Type) -> None:
+def check_portable(kind: ColumnType) -> None:
     """Raise `UnsupportedOnSpark` for a type that Python stages cannot read."""
-    for part in parts(kind):
-        if isinstance(part, Foreign) and part.ddl not in _ARROW and not part.ddl.startswith("decimal("):
+    for part in types_inside(kind):
+        if isinstance(part, ForeignType) and part.ddl not in _ARROW and not part.ddl.startswith("decimal("):
             raise UnsupportedOnSpark(
                 f"a Python stage of the query reads a column of Spark's type {part.ddl}, which has no counterpart in Python",
                 hint="drop the column, or cast it to a number, text, date, timestamp, decimal, binary, array or struct",
             )
 
 
-def decode(array: Any, kind: Type) -> list[Any]:
+def decode(array: Any, kind: ColumnType) -> list[Any]:
     """Return a column's Python values."""
-    if isinstance(kind, Pickled):
+    if isinstance(kind, PickledType):
         return load_values(array.to_pylist())
-    if isinstance(kind, Row):
+    if isinstance(kind, RecordType):
         return _decode_rows(array, kind)
-    if isinstance(kind, Items):
+    if isinstance(kind, ListType):
         return [None if items is None else items for items in _decode_items(array, kind)]
     values: list[Any] = array.to_pylist()
     return [_in_utc(value) for value in values] if kind.ddl == "timestamp" else values
 
 
-def _decode_rows(array: Any, kind: Row) -> list[Any]:
+def _decode_rows(array: Any, kind: RecordType) -> list[Any]:
     columns = [decode(array.flatten()[i], field) for i, field in enumerate(kind.fields)]
     rows = zip(*columns, strict=True)
     if not array.null_count:
@@ -76,7 +76,7 @@ def _decode_rows(array: Any, kind: Row) -> list[Any]:
     return [kind.schema.build(row) if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
 
 
-def _decode_items(array: Any, kind: Items) -> list[Any]:
+def _decode_items(array: Any, kind: ListType) -> list[Any]:
     return [None if items is None else decode(pa.array(items, arrow_type(kind.item)), kind.item) for items in array.to_pylist()]
 
 
@@ -84,21 +84,21 @@ def _in_utc(value: datetime | None) -> datetime | None:
     return None if value is None else value.astimezone(UTC)
 
 
-def encode(values: Sequence[Any], kind: Type) -> Any:
-    """Return Python values as a column of exactly this type; raises where a value is not of it."""
-    if isinstance(kind, Pickled):
+def encode(values: Sequence[Any], kind: ColumnType) -> Any:
+    """Return Python values as a column of exactly this type; raises `SchemaError` for a value of another type."""
+    if isinstance(kind, PickledType):
         return pa.array(dump_values(values), pa.binary())
-    if isinstance(kind, Row):
+    if isinstance(kind, RecordType):
         return _encode_rows(values, kind)
-    if isinstance(kind, Items):
+    if isinstance(kind, ListType):
         return _encode_items(values, kind)
     values = [plain(value) for value in values]
-    if isinstance(kind, Scalar):
+    if isinstance(kind, ScalarType):
         _check_scalars(values, kind)
     return pa.array(values, arrow_type(kind))
 
 
-def _check_scalars(values: Sequence[Any], kind: Scalar) -> None:
+def _check_scalars(values: Sequence[Any], kind: ScalarType) -> None:
     wanted = _PYTHON.get(kind.kind)
     for value in values:
         if value is not None and type(value) is not wanted:
@@ -107,7 +107,7 @@ def _check_scalars(values: Sequence[Any], kind: Scalar) -> None:
             raise OverflowError(f"the integer {value} leaves int64, which Spark cannot hold")
 
 
-def _encode_rows(values: Sequence[Any], kind: Row) -> Any:
+def _encode_rows(values: Sequence[Any], kind: RecordType) -> Any:
     size = len(kind.fields)
     rows = [(None,) * size if value is None else kind.schema.values(value) for value in values]
     arrays = [encode([row[i] for row in rows], field) for i, field in enumerate(kind.fields)]
@@ -116,44 +116,44 @@ def _encode_rows(values: Sequence[Any], kind: Row) -> Any:
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
-def _encode_items(values: Sequence[Any], kind: Items) -> Any:
+def _encode_items(values: Sequence[Any], kind: ListType) -> Any:
     lists = [None if items is None else encode(items, kind.item).to_pylist() for items in values]
     return pa.array(lists, arrow_type(kind))
 
 
-def decode_table(array: Any, kind: Type, schema: Schema | None) -> Table:
-    """Return a payload column as a table; typed columns are not taken apart into Python values."""
-    if isinstance(kind, Row) and not kind.nullable:
+def decode_table(array: Any, kind: ColumnType, schema: Schema | None) -> Table:
+    """Return a payload column as a table; columns of native types are not converted to Python values."""
+    if isinstance(kind, RecordType) and not kind.nullable:
         return Table(
             kind.schema, {n: _column(array.flatten()[i], kind.fields[i]) for i, n in enumerate(kind.schema.names)}, len(array)
         )
-    if isinstance(kind, Scalar) and (schema is None or schema.shape is Shape.SCALAR):
+    if isinstance(kind, ScalarType) and (schema is None or schema.shape is Shape.SCALAR):
         return Table(Schema.scalar(), {"value": _column(array, kind)}, len(array))
     payloads = decode(array, kind)
     known = schema is not None and schema.shape in (Shape.SCALAR, Shape.OBJECT)
     return Table.from_payloads(payloads, schema) if known else Table.of_objects(payloads)
 
 
-def _column(array: Any, kind: Type) -> Column:
-    if isinstance(kind, Scalar) and kind.kind in ("int", "float", "bool") and not array.null_count:
+def _column(array: Any, kind: ColumnType) -> Column:
+    if isinstance(kind, ScalarType) and kind.kind in ("int", "float", "bool") and not array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))
     values = decode(array, kind)
-    return object_column(values) if not isinstance(kind, Scalar) else column_of(values)
+    return object_column(values) if not isinstance(kind, ScalarType) else column_of(values)
 
 
-def encode_table(table: Table, kind: Type) -> Any:
-    """Return a table's payloads as a column; typed columns are not taken apart into Python values."""
-    if isinstance(kind, Row) and table.schema == kind.schema:
+def encode_table(table: Table, kind: ColumnType) -> Any:
+    """Return a table's payloads as a column; columns of native types are not converted to Python values."""
+    if isinstance(kind, RecordType) and table.schema == kind.schema:
         arrays = [_encode_column(table.columns[name], field) for name, field in zip(kind.schema.names, kind.fields, strict=True)]
         fields = [pa.field(f"f{i}", array.type) for i, array in enumerate(arrays)]
         return pa.StructArray.from_arrays(arrays, fields=fields)
-    if isinstance(kind, Scalar) and table.schema.shape is Shape.SCALAR:
+    if isinstance(kind, ScalarType) and table.schema.shape is Shape.SCALAR:
         return _encode_column(table.columns["value"], kind)
     return encode(table.payloads(), kind)
 
 
-def _encode_column(column: Column, kind: Type) -> Any:
+def _encode_column(column: Column, kind: ColumnType) -> Any:
     typed = {"bigint": "int64", "double": "float64", "boolean": "bool"}.get(kind.ddl)
-    if isinstance(kind, Scalar) and column.dtype == typed:
+    if isinstance(kind, ScalarType) and column.dtype == typed:
         return pa.array(column)
     return encode(column.tolist(), kind)

@@ -1,7 +1,7 @@
-"""Expressions as Spark SQL, where it certainly means what Python means; `NotNative` says why elsewhere.
+"""Translation of expressions to Spark SQL, where it has exactly Python's meaning; `NotNative` gives the reason elsewhere.
 
-Python's rules are written out, so that neither ANSI mode nor any other setting of the session changes an answer: what raises in
-Python fails the task with the name of Python's error, NaN is equal to nothing, None is equal to None only.
+Python's rules are spelled out, so neither ANSI mode nor another setting of the session changes a result: what raises in Python
+fails the task with the name of Python's error, NaN equals nothing, and None equals only None.
 """
 
 from __future__ import annotations
@@ -28,69 +28,69 @@ from streamdsl.expr.nodes import (
 )
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.spark.faults import At, fault, placed, told
-from streamdsl.spark.operations import apply, holds, truth
-from streamdsl.spark.shown import shown
-from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, struct
-from streamdsl.spark.types import (
+from streamdsl.spark.column_types import (
     ANY,
     BOOL,
     FLOAT,
     INT,
     NONE,
     STR,
-    Pickled,
-    Row,
-    Scalar,
-    Type,
+    ColumnType,
+    PickledType,
+    RecordType,
+    ScalarType,
     as_nullable,
     hints_of,
     type_of_hint,
     unify,
 )
+from streamdsl.spark.operations import apply, predicate_truth, truth
+from streamdsl.spark.payload_preview import payload_preview
+from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, struct
+from streamdsl.spark.task_errors import ErrorSite, error_marker, mark_expression, resolve_markers
 from streamdsl.temporal import INFINITY, MIN_TIME
 from streamdsl.temporal.payload import is_taken
 
-_LONGEST: Final = 20_000
+_MAX_SQL_LENGTH: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class RowAt:
-    """Where a row's payload is: in one column, or with each field in a column of its own (`parts`)."""
+class PayloadRef:
+    """A reference to the payload of a row: one column, or one column per field (`field_columns`)."""
 
-    type: Type
+    type: ColumnType
     text: str = "p"
-    parts: tuple[str, ...] | None = None
+    field_columns: tuple[str, ...] | None = None
 
     def whole(self) -> Sql:
-        """Return the payload."""
-        if self.parts is None:
+        """Return the SQL of the whole payload."""
+        if self.field_columns is None:
             return Sql(self.text, self.type)
-        return Sql(struct(self.parts), self.type)
+        return Sql(struct(self.field_columns), self.type)
 
     def field(self, name: str) -> Sql:
-        """Return one field of the payload, as a lambda reads it."""
+        """Return the SQL of one field of the payload, or raise `NotNative`."""
         if self.type == ANY:
             return Sql("null", ANY)
-        if not isinstance(self.type, Row):
-            if name == "value" and isinstance(self.type, Scalar):
+        if not isinstance(self.type, RecordType):
+            if name == "value" and isinstance(self.type, ScalarType):
                 return Sql(self.text, self.type)
             raise NotNative("the payloads are Python objects")
         if self.type.nullable or name not in self.type.schema.names:
             raise NotNative(f"not every payload has the field {name}")
         index = self.type.schema.names.index(name)
-        text = f"{self.text}.f{index}" if self.parts is None else self.parts[index]
+        text = f"{self.text}.f{index}" if self.field_columns is None else self.field_columns[index]
         return Sql(text, self.type.fields[index])
 
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What an expression can read: the rows, the lifetime or the LEs of a pair, the key of the group; and whose expression it is.
+    """The environment of an expression: the payloads, the lifetime or LEs of a pair, the group's key, the operator's label.
 
-    `window`: the lifetime is that of the window whose result the row is.
+    With `window` the lifetime is that of the window whose result the row is; error messages then show it.
     """
 
-    rows: tuple[RowAt, ...]
+    rows: tuple[PayloadRef, ...]
     le: str = "le"
     re: str = "re"
     key: Sql | None = None
@@ -98,80 +98,80 @@ class Env:
     operator: str = ""
     window: bool = False
 
-    def at(self, expr: Expr) -> At:
-        """Return where an expression is that fails."""
+    def at(self, expr: Expr) -> ErrorSite:
+        """Return what an error message says of an expression that fails: operator, line, window and payload."""
         written = next((part.written for part in expr.walk() if part.written is not None), None)
         window = ("[", Sql(self.le, INT), ", ", Sql(self.re, INT), ")") if self.window else ()
-        return At(self.operator, written, window, shown(expr, self.rows))
+        return ErrorSite(self.operator, written, window, payload_preview(expr, self.rows))
 
 
 def to_sql(expr: Expr, env: Env) -> Sql:
     """Return an expression as SQL, or raise `NotNative`.
 
-    >>> to_sql(Binary("<", Field("value"), Constant(1)), Env((RowAt(INT),))).text
+    >>> to_sql(Binary("<", Field("value"), Constant(1)), Env((PayloadRef(INT),))).text
     '(p < 1L)'
     """
-    return said(_translated(expr, env), expr, env)
+    return with_messages(_translate(expr, env), expr, env)
 
 
 def to_test(predicate: Expr, env: Env) -> Sql:
-    """Return what a predicate says as SQL, or raise `NotNative`; None fails the task."""
-    return said(holds(_translated(predicate, env)), predicate, env)
+    """Return a predicate as SQL, or raise `NotNative`; a predicate that is None fails the task."""
+    return with_messages(predicate_truth(_translate(predicate, env)), predicate, env)
 
 
-def said(found: Sql, expr: Expr, env: Env) -> Sql:
-    """Return what was made of an expression with its faults told."""
-    return replace(found, text=told(placed(found.text, expr), expr, env.at))
+def with_messages(found: Sql, expr: Expr, env: Env) -> Sql:
+    """Return the SQL of an expression with its error markers replaced by messages."""
+    return replace(found, text=resolve_markers(mark_expression(found.text, expr), expr, env.at))
 
 
-def _translated(expr: Expr, env: Env) -> Sql:
-    """Return an expression as SQL in which faults are marks."""
+def _translate(expr: Expr, env: Env) -> Sql:
+    """Return an expression as SQL that still has error markers."""
     found = _TRANSLATIONS.get(type(expr))
     if found is None:
-        raise NotNative(f"{_said(expr)} runs in Python")
+        raise NotNative(f"{_described(expr)} runs in Python")
     result = found(expr, env)
-    if len(result.text) > _LONGEST:
+    if len(result.text) > _MAX_SQL_LENGTH:
         raise NotNative("as SQL it would be too long")
-    return replace(result, text=placed(result.text, expr))
+    return replace(result, text=mark_expression(result.text, expr))
 
 
-def infer(expr: Expr, env: Env) -> Type:
+def infer(expr: Expr, env: Env) -> ColumnType:
     """Return the type of an expression's values, whether it runs natively or in Python."""
     try:
-        return _translated(expr, env).type
+        return _translate(expr, env).type
     except NotNative:
         if isinstance(expr, Make) and is_struct(expr.schema):
-            return Row(expr.schema, tuple(infer(value, env) for value in expr.values))
-        return _certain(expr, env) or Pickled(declared(expr))
+            return RecordType(expr.schema, tuple(infer(value, env) for value in expr.values))
+        return _type_of_function(expr, env) or PickledType(declared_type(expr))
 
 
-def _certain(expr: Expr, env: Env) -> Type | None:
-    """Return the type of what Python computes, where the table of words says it."""
+def _type_of_function(expr: Expr, env: Env) -> ColumnType | None:
+    """Return the type of the result of a function that runs in Python, where the table of functions declares it."""
     applied = application(expr)
     if applied is None:
         return None
     word, parts = applied
     types = [infer(part, env) for part in parts]
-    kind = word.result([part.kind if isinstance(part, Scalar) else "" for part in types])
-    return None if kind is None else Scalar(kind, word.name == "coalesce" and all(part.nullable for part in types))
+    kind = word.result([part.kind if isinstance(part, ScalarType) else "" for part in types])
+    return None if kind is None else ScalarType(kind, word.name == "coalesce" and all(part.nullable for part in types))
 
 
-def declared(expr: Expr) -> Type | None:
-    """Return the type that a function's annotation declares for its results."""
+def declared_type(expr: Expr) -> ColumnType | None:
+    """Return the type that the annotation of an opaque function declares for its results, or None."""
     function = getattr(expr, "function", None)
     return None if function is None else type_of_hint(hints_of(function).get("return", Any))
 
 
-def converted(text: str, have: Type, want: Type) -> str:
-    """Return the SQL that holds a value as another type, or raise `NotNative` where it must be pickled."""
+def convert_sql(text: str, have: ColumnType, want: ColumnType) -> str:
+    """Return the SQL of a value converted to another type, or raise `NotNative` where it must be pickled."""
     if as_nullable(have) == as_nullable(want):
         return text
-    if isinstance(have, Scalar) and have.kind == "none":
+    if isinstance(have, ScalarType) and have.kind == "none":
         return f"cast(null as {want.ddl})"
-    if not isinstance(have, Row) or not isinstance(want, Row):
+    if not isinstance(have, RecordType) or not isinstance(want, RecordType):
         raise NotNative("values of different types come together")
     fields = zip(have.fields, want.fields, strict=True)
-    made = struct(tuple(converted(f"{text}.f{i}", a, b) for i, (a, b) in enumerate(fields)))
+    made = struct(tuple(convert_sql(f"{text}.f{i}", a, b) for i, (a, b) in enumerate(fields)))
     return f"if({text} IS NULL, cast(null as {want.ddl}), {made})" if have.nullable else made
 
 
@@ -180,18 +180,18 @@ def is_struct(schema: Schema) -> bool:
     return schema.shape in (Shape.RECORD, Shape.TUPLE, Shape.CLASS) and bool(schema.names)
 
 
-def _said(expr: Expr) -> str:
+def _described(expr: Expr) -> str:
     name = getattr(expr, "name", None)
     return f"the opaque function {name}" if type(expr).__name__ == "Opaque" else f"{name or type(expr).__name__}"
 
 
 def _field(expr: Any, env: Env) -> Sql:
-    row: RowAt = env.rows[expr.side]
+    row: PayloadRef = env.rows[expr.side]
     return row.field(expr.name)
 
 
 def _whole(expr: Any, env: Env) -> Sql:
-    row: RowAt = env.rows[expr.side]
+    row: PayloadRef = env.rows[expr.side]
     return row.whole()
 
 
@@ -225,32 +225,32 @@ def _constant(expr: Any, env: Env) -> Sql:
 def _make(expr: Any, env: Env) -> Sql:
     if not is_struct(expr.schema):
         raise NotNative("it builds a Python object")
-    values = [_translated(value, env) for value in expr.values]
-    kind = Row(expr.schema, tuple(value.type for value in values))
+    values = [_translate(value, env) for value in expr.values]
+    kind = RecordType(expr.schema, tuple(value.type for value in values))
     return Sql(struct(tuple(value.text for value in values)), kind, any(value.raises for value in values))
 
 
 def _attribute(expr: Any, env: Env) -> Sql:
-    operand = _translated(expr.operand, env)
+    operand = _translate(expr.operand, env)
     if operand.type == ANY:
         return operand
-    plain = isinstance(operand.type, Row) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
+    plain = isinstance(operand.type, RecordType) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
     if not plain or is_taken(expr.name):
         raise NotNative(f"the attribute {expr.name} is read in Python")
-    found = RowAt(as_nullable(operand.type, False), operand.text).field(expr.name)
+    found = PayloadRef(as_nullable(operand.type, False), operand.text).field(expr.name)
     if not operand.type.nullable:
         return Sql(found.text, found.type, operand.raises)
     error = AttributeError(f"'NoneType' object has no attribute {expr.name!r}")
-    return Sql(f"if({operand.text} IS NULL, {fault(error)}, {found.text})", found.type, True)
+    return Sql(f"if({operand.text} IS NULL, {error_marker(error)}, {found.text})", found.type, True)
 
 
 def _choose(expr: Any, env: Env) -> Sql:
-    conditions = [truth(_translated(condition, env)) for condition, _ in expr.branches]
-    values = [_translated(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)]
+    conditions = [truth(_translate(condition, env)) for condition, _ in expr.branches]
+    values = [_translate(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)]
     kind = unify([value.type for value in values])
-    if isinstance(kind, Pickled):
+    if isinstance(kind, PickledType):
         raise NotNative("its branches give values of different types")
-    texts = [converted(value.text, value.type, kind) for value in values]
+    texts = [convert_sql(value.text, value.type, kind) for value in values]
     branches = " ".join(f"WHEN {c.text} THEN {text}" for c, text in zip(conditions, texts, strict=False))
     return Sql(f"CASE {branches} ELSE {texts[-1]} END", kind, any(value.raises for value in (*conditions, *values)))
 
@@ -262,14 +262,14 @@ def _applied(expr: Any, env: Env) -> Sql:
     if not word.native:
         raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
-        return _is_some(parts[0].value, parts[1], env)
-    return apply(word, [_translated(part, env) for part in parts])
+        return _membership(parts[0].value, parts[1], env)
+    return apply(word, [_translate(part, env) for part in parts])
 
 
-def _is_some(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
-    """Return whether an expression equals some value of a tuple."""
-    value = _translated(expr, env)
-    tests = [apply(SCALAR_FUNCTIONS["=="], [value, _translated(Constant(item), env)]).text for item in values]
+def _membership(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
+    """Return the SQL of whether an expression equals some value of a tuple."""
+    value = _translate(expr, env)
+    tests = [apply(SCALAR_FUNCTIONS["=="], [value, _translate(Constant(item), env)]).text for item in values]
     if value.raises and not tests:
         raise NotNative("Spark would not compute what is in no tuple")
     return Sql(f"({' OR '.join(tests) or 'false'})", BOOL, value.raises)

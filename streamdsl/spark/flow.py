@@ -1,4 +1,4 @@
-"""What a node of a plan is on Spark: a DataFrame to be, and what is known of it before it is made."""
+"""Flows: what plan nodes are lowered to, lazily made DataFrames whose types and keys are known before."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from streamdsl.spark.expressions import Env, RowAt
+from streamdsl.spark.column_types import ColumnType
+from streamdsl.spark.expressions import Env, PayloadRef
 from streamdsl.spark.sql import Sql
-from streamdsl.spark.types import Type
 from streamdsl.temporal import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Make: TypeAlias = "Callable[[], DataFrame]"
+FrameFactory: TypeAlias = "Callable[[], DataFrame]"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """The key of an enclosing group-apply: a column that every grouping, window and join of its body takes along."""
+    """The key of an enclosing group-apply: a column that every grouping, window and join of its body keeps."""
 
     level: int
-    type: Type
+    type: ColumnType
 
     @property
     def column(self) -> str:
@@ -33,20 +33,20 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """Rows with columns `le`, `re` (ticks, `le < re`), `p` (the payload), and a column for each group around.
+    """A lazily made DataFrame: columns `le`, `re` (ticks, `le < re`), `p` (the payload), and a key per enclosing group.
 
-    `points`: each row is known to live for one chronon, as it comes from a frame without ends.
+    `points` says that each row is known to be a point event, as its frame has no REs.
     """
 
-    type: Type
+    type: ColumnType
     unit: Unit | None
-    make: Make
+    make: FrameFactory
     keys: tuple[GroupKey, ...] = ()
     points: bool = False
 
     @staticmethod
-    def of(type: Type, unit: Unit | None, make: Make, keys: tuple[GroupKey, ...] = ()) -> Flow:
-        """Return a flow whose frame is made once, when it is first asked for."""
+    def of(type: ColumnType, unit: Unit | None, make: FrameFactory, keys: tuple[GroupKey, ...] = ()) -> Flow:
+        """Return a flow whose frame is made at most once, on first use."""
         return Flow(type, unit, functools.cache(make), keys)
 
     @property
@@ -59,55 +59,55 @@ class Flow:
         """All columns, in order."""
         return ["le", "re", "p", *self.key_columns]
 
-    def then(self, change: Callable[[DataFrame], DataFrame], type: Type | None = None) -> Flow:
-        """Return the flow of a changed frame."""
+    def then(self, change: Callable[[DataFrame], DataFrame], type: ColumnType | None = None) -> Flow:
+        """Return a flow of the transformed frame."""
         return Flow.of(type or self.type, self.unit, lambda: change(self.make()), self.keys)
 
-    def same_lives(self, change: Callable[[DataFrame], DataFrame], type: Type | None = None) -> Flow:
-        """Return the flow of a changed frame, whose rows live as they did."""
+    def with_same_lifetimes(self, change: Callable[[DataFrame], DataFrame], type: ColumnType | None = None) -> Flow:
+        """Return a flow of the transformed frame, whose lifetimes are unchanged."""
         return replace(self.then(change, type), points=self.points)
 
-    def select(self, type: Type | None = None, **columns: str) -> Flow:
-        """Return the flow with some columns replaced by SQL; rows that it leaves without a lifetime vanish."""
+    def select(self, type: ColumnType | None = None, **columns: str) -> Flow:
+        """Return the flow with some columns replaced by SQL; rows with empty lifetimes are dropped."""
         wanted = [f"{columns[name]} as {name}" if name in columns else name for name in self.columns]
         if not {"le", "re"} & columns.keys():
-            return self.same_lives(lambda df: df.selectExpr(*wanted), type)
+            return self.with_same_lifetimes(lambda df: df.selectExpr(*wanted), type)
         return self.then(lambda df: df.selectExpr(*wanted).where("le < re"), type)
 
-    def has(self, level: int) -> bool:
-        """Say whether the rows know their key of a group around."""
+    def has_key(self, level: int) -> bool:
+        """Say whether the rows have the key column of an enclosing group."""
         return any(key.level == level for key in self.keys)
 
     def with_keys(self, keys: tuple[GroupKey, ...]) -> Flow:
-        """Return the flow with other group keys; its frame has their columns."""
+        """Return the flow with other group keys; its frame must have their columns."""
         return replace(self, keys=keys)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The groups around a node, from level to rows, and the level of the innermost."""
+class GroupScope:
+    """The enclosing groups of a node: the rows of each by level, and the level of the innermost."""
 
     groups: Mapping[int, Flow] = field(default_factory=dict)
     level: int | None = None
 
     def key(self, flow: Flow) -> Sql | None:
-        """Return the innermost group's key as rows of this flow know it."""
+        """Return the innermost group's key as a column of the flow, or None."""
         return next((Sql(key.column, key.type) for key in flow.keys if key.level == self.level), None)
 
     def env(self, flow: Flow, operator: str = "") -> Env:
-        """Return what an operator's expression over the flow's rows can read."""
-        return Env((RowAt(flow.type),), key=self.key(flow), operator=operator)
+        """Return the environment of an operator's expressions over the flow's rows."""
+        return Env((PayloadRef(flow.type),), key=self.key(flow), operator=operator)
 
 
 def columns_of(keys: Sequence[GroupKey], prefix: str = "") -> list[str]:
-    """Return the columns of group keys, each behind a prefix."""
+    """Return the columns of group keys, each with a prefix."""
     return [f"{key.column} as {prefix}{key.column}" if prefix else key.column for key in keys]
 
 
-def over(partition: Sequence[str], order: str = "", frame: str = "") -> str:
+def window_clause(partition: Sequence[str], order: str = "", frame: str = "") -> str:
     """Return the text of a window clause.
 
-    >>> over(["k0"], "t")
+    >>> window_clause(["k0"], "t")
     'OVER (PARTITION BY k0 ORDER BY t)'
     """
     parts = [f"PARTITION BY {', '.join(partition)}"] if partition else []

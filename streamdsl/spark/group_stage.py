@@ -1,4 +1,4 @@
-"""Group by group: a part of a plan that runs in Spark's Python workers on all rows of a group, by the local engine."""
+"""Group stages: a fragment of a plan that Spark's Python workers run with the local engine, one call per group."""
 
 from __future__ import annotations
 
@@ -19,25 +19,31 @@ from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.plan.node import GroupApply, Node, Source, Windowed
 from streamdsl.plan.properties import HOLDERS
 from streamdsl.spark.codec import decode, decode_table, encode
-from streamdsl.spark.portion import Portion
-from streamdsl.spark.row_stage import Payload
-from streamdsl.spark.types import Type
+from streamdsl.spark.column_types import ColumnType
+from streamdsl.spark.portion import WindowPortion
+from streamdsl.spark.row_stage import PayloadColumn
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit
 from streamdsl.windows import Hopping
 
 TAG: Final = "tag"
-"""The column that says which input of a fragment a row belongs to; a text, which also shows how wide the session's Arrow is."""
+"""The column with the index of the fragment's input that a row belongs to.
+
+It is a text, so its Arrow type also tells whether the session uses large types (`useLargeVarTypes`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStage:
-    """A part of a plan, run by the local definition on all rows of a group."""
+    """A fragment of a plan that runs on all rows of a group; memory is that of the group.
+
+    `portion` is the number of windows per call where no key divides the rows.
+    """
 
     plan: Node
-    inputs: Mapping[str, Payload]
-    keys: tuple[Payload, ...]
-    key: Payload | None
-    out: Type
+    inputs: Mapping[str, PayloadColumn]
+    keys: tuple[PayloadColumn, ...]
+    key: PayloadColumn | None
+    out: ColumnType
     unit: Unit | None
     until: int
     portion: int | None = None
@@ -48,19 +54,19 @@ class GroupStage:
         return self._encoded(run_local(self._bound(table), sources, self.unit, self.until), table)
 
     def _bound(self, table: Any) -> Node:
-        """Return the plan in this group; a group-apply has a key of its own."""
+        """Return the plan for this group, with the group's key as a constant; a group-apply has its own key."""
         if self.portion is not None and isinstance(self.plan, Windowed) and isinstance(self.plan.windows, Hopping):
-            first = chunk(table, "j")[0].as_py() * self.portion
-            return dataclasses.replace(self.plan, windows=Portion(self.plan.windows, first, self.portion))
+            first = single_chunk(table, "j")[0].as_py() * self.portion
+            return dataclasses.replace(self.plan, windows=WindowPortion(self.plan.windows, first, self.portion))
         if self.key is None or isinstance(self.plan, GroupApply):
             return self.plan
-        plan: Node = bind_key(self.plan, decode(chunk(table, self.key.column)[:1], self.key.type)[0])
+        plan: Node = bind_key(self.plan, decode(single_chunk(table, self.key.column)[:1], self.key.type)[0])
         return plan
 
-    def _rows(self, table: Any, tag: int, payload: Payload) -> Inserts:
+    def _rows(self, table: Any, tag: int, payload: PayloadColumn) -> Inserts:
         mine = table.filter(pc.equal(table.column(TAG), str(tag))) if len(self.inputs) > 1 else table
-        le, re = (chunk(mine, name).to_numpy() for name in ("le", "re"))
-        return Inserts(None, le, re, decode_table(chunk(mine, payload.column), payload.type, payload.schema))
+        le, re = (single_chunk(mine, name).to_numpy() for name in ("le", "re"))
+        return Inserts(None, le, re, decode_table(single_chunk(mine, payload.column), payload.type, payload.schema))
 
     def _encoded(self, rows: Sequence[CHTRow[Any]], table: Any) -> Any:
         columns = {
@@ -69,13 +75,13 @@ class GroupStage:
             "p": encode([row.payload for row in rows], self.out),
         }
         for key in self.keys:
-            columns[key.column] = chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
+            columns[key.column] = single_chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
         made = pa.table(columns)
-        return widened(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
+        return to_large_types(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
 
 
-def widened(table: Any) -> Any:
-    """Return a table with text and binary as Spark wants them under `useLargeVarTypes`; results of groups must be exactly so."""
+def to_large_types(table: Any) -> Any:
+    """Return a table with large text and binary types, which Spark requires of results under `useLargeVarTypes`."""
     return table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
 
 
@@ -88,15 +94,15 @@ def _large(kind: pa.DataType) -> pa.DataType:
 
 
 def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
-    """Return the rows that a plan makes of its sources' rows, in this process: by the engine, else by the definition."""
-    if (isinstance(plan, Windowed) and isinstance(plan.windows, Portion)) or any(map(_reads_outside, plan.walk())):
+    """Return the result of a plan over its sources' rows: by the local engine, or by the denotation if it cannot run it."""
+    if (isinstance(plan, Windowed) and isinstance(plan.windows, WindowPortion)) or any(map(_reads_outside, plan.walk())):
         return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
     bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
     return run(plan, bindings, None if until == INFINITY else until).cht().rows
 
 
 def _reads_outside(node: Node) -> bool:
-    """Say whether a group-apply's body reads a source besides its group, which the engine does not run."""
+    """Say whether the body of a group-apply reads a source besides its group, which the engine does not support."""
     return isinstance(node, GroupApply) and any(isinstance(below, Source) or _reads_outside(below) for below in node.body.walk())
 
 
@@ -109,7 +115,7 @@ def _pieces(rows: Inserts) -> Iterator[Piece]:
 
 
 def bind_key(value: Any, key: Any) -> Any:
-    """Return a node, or what is inside one, with the group's key as a constant."""
+    """Return a node, or a part of one, with the group's key replaced by a constant."""
     if isinstance(value, Key):
         return Constant(key)
     if isinstance(value, tuple):
@@ -122,8 +128,8 @@ def bind_key(value: Any, key: Any) -> Any:
     return value if same else dataclasses.replace(value, **changes)
 
 
-def chunk(table: Any, name: str) -> Any:
-    """Return a column of a table in one piece."""
+def single_chunk(table: Any, name: str) -> Any:
+    """Return a column of a table as a single chunk."""
     column = table.column(name).combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,4 +1,4 @@
-"""Group-apply on Spark: the key becomes a column that every grouping, window and join of the body takes along."""
+"""Lowering of group-apply: the key becomes a column that every grouping, window and join of the body keeps."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from streamdsl.denote.group import level_of
 from streamdsl.plan.node import Group, GroupApply, Node, Source
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
-from streamdsl.spark.flow import Flow, GroupKey, Scope
-from streamdsl.spark.lowering import Lowering, bodies
+from streamdsl.spark.column_types import PickledType, is_native
+from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
+from streamdsl.spark.flow import Flow, GroupKey, GroupScope
+from streamdsl.spark.lowering_context import LoweringContext, nested_nodes
 from streamdsl.spark.sql import NotNative, Sql
-from streamdsl.spark.types import Pickled, is_native
 
 
-def group(low: Lowering, node: Group, scope: Scope) -> Flow:
+def group(low: LoweringContext, node: Group, scope: GroupScope) -> Flow:
     """The rows of the enclosing group."""
     return scope.groups[node.level]
 
 
-def group_apply(low: Lowering, node: GroupApply, scope: Scope) -> Flow:
-    """The body's rows of every group, with payloads made of the group's key and the body's payload."""
+def group_apply(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Flow:
+    """The results of the body for every group, with the projection of the group's key and the body's payload."""
     flow = low.lower(node.input, scope)
     try:
         key = _key(node, scope.env(flow, low.label(node)))
@@ -42,48 +42,50 @@ def _key(node: GroupApply, env: Env) -> Sql:
     return key
 
 
-def _inside(flow: Flow, key: GroupKey, value: Sql, scope: Scope) -> Scope:
-    """Return the scope of the body: the rows with their key."""
+def _inside(flow: Flow, key: GroupKey, value: Sql, scope: GroupScope) -> GroupScope:
+    """Return the scope of the body, in which the rows have their key as a column."""
     columns = [*flow.columns, f"{value.text} as {key.column}"]
-    rows = flow.same_lives(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
-    return Scope({**scope.groups, key.level: rows}, key.level)
+    rows = flow.with_same_lifetimes(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
+    return GroupScope({**scope.groups, key.level: rows}, key.level)
 
 
-def _projected(low: Lowering, node: GroupApply, body: Flow, inside: Scope) -> Flow:
+def _projected(low: LoweringContext, node: GroupApply, body: Flow, inside: GroupScope) -> Flow:
     env = inside.env(body, low.label(node))
     try:
         payload = to_sql(node.projection, env)
     except NotNative as why:
-        step = stages.Project(node.projection)
-        return stages.rows(low, node, body, inside, step, f"its projection: {why}", infer(node.projection, env), node.body.schema)
+        step = stages.ProjectRows(node.projection)
+        return stages.map_rows(
+            low, node, body, inside, step, f"its projection: {why}", infer(node.projection, env), node.body.schema
+        )
     return body.select(payload.type, p=payload.text)
 
 
 def _outside(flow: Flow, level: int) -> Flow:
-    """Return the rows without the key of a group that they have left."""
+    """Return the rows without the key column of a group, at its end."""
     keys = tuple(key for key in flow.keys if key.level != level)
     columns = ["le", "re", "p", *(key.column for key in keys)]
     return flow.then(lambda df: df.selectExpr(*columns)).with_keys(keys)
 
 
-def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: object) -> Flow:
-    """Run the whole group-apply in Python: one call per key as Python compares keys; in one task if the body has other inputs."""
+def _in_python(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupScope, why: object) -> Flow:
+    """Run the whole group-apply in Python: one call per key, as Python compares keys; one task if the body reads other inputs."""
     others = _others(low, node, scope)
     own = "in" + "'" * len(others)
-    for below in bodies(node.body):
+    for below in nested_nodes(node.body):
         low.rules(low, below)
         low.note(below, "groups", f"inside {low.label(node)}")
     fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, level_of(node)))
-    key = Sql("null", Pickled())
-    out = infer(node.projection, Env((RowAt(Pickled()),), key=key))
-    by = None if others else [stages.keyed_in_python(low, node, flow, node.key)]
-    return stages.groups(low, node, fragment, {own: flow, **others}, scope, why, out, by)
+    key = Sql("null", PickledType())
+    out = infer(node.projection, Env((PayloadRef(PickledType()),), key=key))
+    by = None if others else [stages.with_python_key(low, node, flow, node.key)]
+    return stages.apply_groups(low, node, fragment, {own: flow, **others}, scope, why, out, by)
 
 
-def _others(low: Lowering, node: GroupApply, scope: Scope) -> Mapping[str, Flow]:
-    """Return what the body reads besides its own group: other sources by name, groups around by level."""
+def _others(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Mapping[str, Flow]:
+    """Return the other inputs of the body: sources by name, enclosing groups by level."""
     own, found = level_of(node), {}
-    for below in bodies(node.body):
+    for below in nested_nodes(node.body):
         if isinstance(below, Source):
             found[below.source] = low.lower(below, scope)
         elif isinstance(below, Group) and below.level < own and below.level in scope.groups:
@@ -96,7 +98,7 @@ def _outer(node: Group) -> str:
 
 
 def _alone(node: Node, own: int) -> Node:
-    """Return a body as that of an outermost group: the groups around it are sources, its own has level 0."""
+    """Return a body as that of an outermost group-apply: enclosing groups become sources, its own group has level 0."""
     if isinstance(node, Group):
         outer = node.level < own
         return Source(_outer(node), None, node.time_unit) if outer else dataclasses.replace(node, level=node.level - own)

@@ -1,4 +1,4 @@
-"""Operators over two inputs on Spark: pairs of rows that meet, by equal keys, or by buckets of time where there is no key."""
+"""Lowerings of joins: pairs of rows whose lifetimes overlap, found by equal keys, or by time buckets without a key."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pyspark.sql.functions import expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.spark import stages
-from streamdsl.spark.buckets import Side, bucketed, joined
-from streamdsl.spark.expressions import Env, RowAt, infer, to_sql, to_test
-from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
-from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.sql import NotNative, Sql, named, raising, struct
-from streamdsl.spark.types import Pickled, Row, Type, is_groupable
+from streamdsl.spark.column_types import ColumnType, PickledType, RecordType, is_groupable
+from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql, to_test
+from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, window_clause
+from streamdsl.spark.lowering_context import LoweringContext
+from streamdsl.spark.sql import NotNative, Sql, aliased, raise_error, struct
+from streamdsl.spark.time_buckets import JoinSide, bucketed_join, join_where
 from streamdsl.temporal import common_unit
 
 _NO_KEY = "-4611686018427387905L"
 _LENGTHS = 4
-"""How long a bucket of rows with a key is: rows of one key are few, and copies cost more than comparisons."""
+"""The bucket length in mean lifetimes for rows with a key: rows of a key are few, so copies cost more than comparisons."""
 _PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
 
 
-def join(low: Lowering, node: Join, scope: Scope) -> Flow:
-    """Every matching pair, for the time that both live."""
+def join(low: LoweringContext, node: Join, scope: GroupScope) -> Flow:
+    """Every matching pair, for the overlap of the two lifetimes."""
     low.note(node, "native")
     pairs = _pairs(low, node, scope)
     le, re = "greatest(lle, rle) as le", "least(lre, rre) as re"
@@ -39,13 +39,15 @@ def join(low: Lowering, node: Join, scope: Scope) -> Flow:
     return Flow.of(payload.type, pairs.unit, make, pairs.keys)
 
 
-def _pair_payload(node: Join, pairs: Pairs, env: Env) -> Sql:
+def _pair_payload(node: Join, pairs: JoinPairs, env: Env) -> Sql:
     if node.projection is None:
         return Sql(struct(("lp", "rp")), pairs.type)
     return to_sql(node.projection, env)
 
 
-def _projected_in_python(low: Lowering, node: Join, pairs: Pairs, scope: Scope, why: object, times: list[str]) -> Flow:
+def _projected_in_python(
+    low: LoweringContext, node: Join, pairs: JoinPairs, scope: GroupScope, why: object, times: list[str]
+) -> Flow:
     assert node.projection is not None
     columns = [*times, "lle", "rle", "lp", "rp", *pairs.key_columns]
     out = infer(node.projection, pairs.env(scope))
@@ -56,27 +58,27 @@ def _projected_in_python(low: Lowering, node: Join, pairs: Pairs, scope: Scope, 
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Pairs of matching rows: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
+class JoinPairs:
+    """A lazily made frame of matching pairs: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
 
     left: Flow
     right: Flow
-    make: Make
+    make: FrameFactory
     keys: tuple[GroupKey, ...]
 
     @property
-    def type(self) -> Type:
+    def type(self) -> ColumnType:
         """The type of the pair."""
-        return Row(Schema.tuple(2), (self.left.type, self.right.type))
+        return RecordType(Schema.tuple(2), (self.left.type, self.right.type))
 
     @property
-    def sides(self) -> tuple[Type, Type]:
-        """The types of the payloads."""
+    def sides(self) -> tuple[ColumnType, ColumnType]:
+        """The types of the left and the right payloads."""
         return self.left.type, self.right.type
 
     @property
     def unit(self) -> Any:
-        """The unit of time of both."""
+        """The common unit of time."""
         return common_unit(self.left.unit, self.right.unit)
 
     @property
@@ -84,32 +86,37 @@ class Pairs:
         """The columns of the group keys."""
         return [key.column for key in self.keys]
 
-    def env(self, scope: Scope, operator: str = "") -> Env:
-        """Return what an operator's expression over a pair can read."""
+    def env(self, scope: GroupScope, operator: str = "") -> Env:
+        """Return the environment of an operator's expressions over a pair."""
         key = next((Sql(key.column, key.type) for key in self.keys if key.level == scope.level), None)
-        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key, starts=("lle", "rle"), operator=operator)
+        return Env(
+            (PayloadRef(self.left.type, "lp"), PayloadRef(self.right.type, "rp")),
+            key=key,
+            starts=("lle", "rle"),
+            operator=operator,
+        )
 
 
-def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
-    """Return the pairs that match; for `clip_by` right rows count as points, strictly after the left start."""
+def _pairs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> JoinPairs:
+    """Return the matching pairs; for `clip_by` right rows are points, strictly after the left LE."""
     left, right = _inputs(low, node, scope)
     if not isinstance(node, Join) and not is_groupable(left.type):
         raise low.unsupported(
             node, f"left rows of Spark's type {left.type.ddl} cannot be told apart", "drop columns of maps and variants"
         )
     matching = node.matching
-    frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
+    frames = stages.with_join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
     j = ["j"] if matching.left_key is not None else []
     ends = "le + 1L" if isinstance(node, ClipBy) else "re"
     meet = "lle < rle AND rle < lre" if isinstance(node, ClipBy) else "lle < rre AND rle < lre"
     keys = _all_keys(left, right)
     measured = all(below.row_wise for side in (node.left, node.right) for below in side.walk())
     make = lambda: _matched(frames, left, right, keys, j, ends, meet, measured)  # noqa: E731
-    return _residual(low, node, Pairs(left, right, make, keys), scope)
+    return _residual(low, node, JoinPairs(left, right, make, keys), scope)
 
 
-def _inputs(low: Lowering, node: TwoInputs, scope: Scope) -> tuple[Flow, Flow]:
-    """Return both inputs; a left row that is cut is one of each group that the right rows are in."""
+def _inputs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> tuple[Flow, Flow]:
+    """Return both inputs; a left row that the operator cuts is copied into each group that right rows are in."""
     left, right = low.lower(node.left, scope), low.lower(node.right, scope)
     common_unit(left.unit, right.unit)
     return (left, right) if isinstance(node, Join) else (low.align([left, right], scope)[0], right)
@@ -120,7 +127,7 @@ def _all_keys(left: Flow, right: Flow) -> tuple[GroupKey, ...]:
     return tuple(keys[level] for level in sorted(keys))
 
 
-def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pairs:
+def _residual(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, scope: GroupScope) -> JoinPairs:
     where = node.matching.where
     if where is None:
         return pairs
@@ -133,9 +140,16 @@ def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pai
 
 
 def _matched(
-    frames: Sequence[Make], left: Flow, right: Flow, keys: Sequence[GroupKey], j: list[str], ends: str, meet: str, measured: bool
+    frames: Sequence[FrameFactory],
+    left: Flow,
+    right: Flow,
+    keys: Sequence[GroupKey],
+    j: list[str],
+    ends: str,
+    meet: str,
+    measured: bool,
 ) -> Any:
-    """Return the pairs; rows with a key go into buckets too if they can be `measured`, which computes them once more."""
+    """Return the pairs; with a key, buckets are used too if the inputs are cheap to measure, which computes them twice."""
     common = [key for key in left.key_columns if key in right.key_columns]
     sides = frames[0](), frames[1]()
     kinds = dict(sides[0].dtypes) if common or j else {}
@@ -145,19 +159,19 @@ def _matched(
     shown = {name: name for name in ("lle", "lre", "lp", "rle", "rre", "rp")}
     shown |= {key.column: f"{'l' if key.column in left.key_columns else 'r'}{key.column}" for key in keys}
     if met and not measured:
-        lefts, rights = (df.selectExpr(*named(texts)) for df, texts in zip(sides, columns, strict=True))
-        return joined(lefts, rights, conditions, named(shown))
-    left_side, right_side = (Side(*side) for side in zip(sides, columns, strict=True))
-    return bucketed(
+        lefts, rights = (df.selectExpr(*aliased(texts)) for df, texts in zip(sides, columns, strict=True))
+        return join_where(lefts, rights, conditions, aliased(shown))
+    left_side, right_side = (JoinSide(*side) for side in zip(sides, columns, strict=True))
+    return bucketed_join(
         left_side, right_side, [f"{side}{key}" for side in "lr" for key in met], conditions, shown, _LENGTHS if met else 1
     )
 
 
 def _equal(key: str, kind: str) -> str:
-    """Return the condition that keys are equal, None and None too.
+    """Return the condition that keys are equal, where None equals None.
 
-    Spark makes two keys of `<=>`, and hashes one that is an integer far better alone: None goes with some integer, and is told
-    apart from it afterwards, in a way that is no equality to Spark.
+    Spark splits `<=>` into two hash keys, and a single integer key is far faster. So None is coalesced to some integer, and a
+    condition that Spark does not recognise as an equality tells the two apart afterwards.
     """
     left, right = f"l{key}", f"r{key}"
     if kind != "bigint":
@@ -170,29 +184,29 @@ def _renamed(side: str, others: Sequence[str]) -> dict[str, str]:
     return {f"{side}{name}": name for name in ("le", "re", "p", *others)}
 
 
-def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:
-    """Each left row for the time that no matching right row lives, as maximal pieces."""
+def anti_join(low: LoweringContext, node: AntiJoin, scope: GroupScope) -> Flow:
+    """Each left row for the time without a matching right row, as maximal pieces."""
     return _in_pieces(low, node, scope, _without("matches"))
 
 
-def semi_join(low: Lowering, node: SemiJoin, scope: Scope) -> Flow:
-    """Each left row for the time that some matching right row lives: without what is left of it without them."""
+def semi_join(low: LoweringContext, node: SemiJoin, scope: GroupScope) -> Flow:
+    """Each left row for the time with a matching right row: the complement of the anti join, within the left lifetime."""
     return _in_pieces(low, node, scope, _without(_without("matches")))
 
 
-def asof_join(low: Lowering, node: AsofJoin, scope: Scope) -> Flow:
-    """Each left row with the matching right rows of the LE nearest to its own; Python walks along the rows of each key."""
+def asof_join(low: LoweringContext, node: AsofJoin, scope: GroupScope) -> Flow:
+    """Each left row with the matching right rows of the nearest LE; Python scans the rows of each key."""
     flows = low.align([low.lower(node.left, scope), low.lower(node.right, scope)], scope)
     unit = common_unit(*(flow.unit for flow in flows))
     keys = (node.matching.left_key, node.matching.right_key)
-    by = stages.join_keys(low, node, flows, keys, scope) if keys[0] is not None else None
+    by = stages.with_join_keys(low, node, flows, keys, scope) if keys[0] is not None else None
     fragment = dataclasses.replace(node, left=Source("left", None, unit), right=Source("right", None, unit))
     inputs = dict(zip(("left", "right"), flows, strict=True))
-    return stages.groups(low, node, fragment, inputs, scope, "nearest rows are found in Python", Pickled(), by)
+    return stages.apply_groups(low, node, fragment, inputs, scope, "nearest rows are found in Python", PickledType(), by)
 
 
-def _in_pieces(low: Lowering, node: AntiJoin | SemiJoin, scope: Scope, pieces: str) -> Flow:
-    """Return each left row in pieces, made of the lifetimes `matches` of the right rows that match it, in order."""
+def _in_pieces(low: LoweringContext, node: AntiJoin | SemiJoin, scope: GroupScope, pieces: str) -> Flow:
+    """Return the pieces of each left row; `pieces` is SQL over `matches`, the sorted lifetimes of its matching right rows."""
     low.note(node, "native")
     pairs = _pairs(low, node, scope)
     matches = "array_sort(collect_list(named_struct('le', rle, 're', rre)) FILTER (WHERE rle IS NOT NULL))"
@@ -205,15 +219,15 @@ def _in_pieces(low: Lowering, node: AntiJoin | SemiJoin, scope: Scope, pieces: s
     return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
 
 
-def _left_with(pairs: Pairs, aggregates: Sequence[str]) -> Any:
-    """Return each left row, as often as it is there, with an aggregation of the right rows that match it."""
+def _left_with(pairs: JoinPairs, aggregates: Sequence[str]) -> Any:
+    """Return each left row, with its multiplicity, and aggregates of its matching right rows."""
     names = ["lle", "lre", "lp", *pairs.key_columns]
     kept = ["le as lle", "re as lre", "p as lp", *pairs.key_columns]
     alone = pairs.left.make().selectExpr(*kept, "1 as n", "cast(null as bigint) as rle", "cast(null as bigint) as rre")
     met = pairs.make().selectExpr(*names, "0 as n", "rle", "rre")
     grouped = alone.unionByName(met).groupBy(*names).agg(expr("sum(n) as n"), *map(expr, aggregates))
     added = [text.rpartition(" as ")[2] for text in aggregates]
-    changed = raising("UnsupportedOnSpark", "a function of the query gives other results when it is called again")
+    changed = raise_error("UnsupportedOnSpark", "a function of the query gives other results when it is called again")
     return grouped.selectExpr(*names, *added, f"explode(sequence(1L, if(n > 0, n, {changed}))) as copy")
 
 
@@ -223,12 +237,12 @@ _STEP = f"(a, h) -> named_struct('start', greatest(a.start, h.re), 'pieces', {_C
 
 
 def _without(holes: str) -> str:
-    """Return the SQL of what is left of the left row's lifetime without sorted lifetimes, as maximal pieces."""
+    """Return the SQL of the left lifetime minus sorted lifetimes, as maximal pieces."""
     return f"aggregate({holes}, named_struct('start', lle, 'pieces', {_PIECES}), {_STEP}, a -> {_REST})"
 
 
-def clip_by(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
-    """Each left row, ended at the first matching right LE strictly after its own LE."""
+def clip_by(low: LoweringContext, node: ClipBy, scope: GroupScope) -> Flow:
+    """Each left row, clipped at the first matching right LE strictly after its own LE."""
     low.note(node, "native")
     if node.matching.where is None:
         return _clip_by_key(low, node, scope)
@@ -241,14 +255,14 @@ def clip_by(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
     return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
 
 
-def _clip_by_key(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
-    """Find the next right start of the same key by one ordering of both inputs."""
+def _clip_by_key(low: LoweringContext, node: ClipBy, scope: GroupScope) -> Flow:
+    """Find the next right LE of the same key with one sort of both inputs."""
     left, right = _inputs(low, node, scope)
     matching = node.matching
-    frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
+    frames = stages.with_join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
     common = [key for key in left.key_columns if key in right.key_columns]
     by = [*common, *(["j"] if matching.left_key is not None else [])]
-    later = over(by, "t DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    later = window_clause(by, "t DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
 
     def make() -> Any:
         others = [key for key in left.key_columns if key not in common]

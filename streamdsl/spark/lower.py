@@ -1,4 +1,4 @@
-"""From a plan to Spark: one rule per operator. Nothing runs here; what has no lowering is refused here."""
+"""Lowering of plans to Spark: one rule per operator. Nothing runs here; a node without a rule is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from streamdsl.expr.schema import Shape
 from streamdsl.plan.labels import by_name
 from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply, Windowed
 from streamdsl.spark import grouping, joins, span, stages, windows
-from streamdsl.spark.flow import Flow, Scope
-from streamdsl.spark.lowering import Lowering, Rule
-from streamdsl.spark.types import Pickled
+from streamdsl.spark.column_types import PickledType
+from streamdsl.spark.flow import Flow, GroupScope
+from streamdsl.spark.lowering_context import LoweringContext, Rule
 from streamdsl.temporal import INFINITY
 from streamdsl.udm.bases import (
     UDA,
@@ -27,14 +27,14 @@ from streamdsl.udm.bases import (
 )
 
 
-def source(low: Lowering, node: Source, scope: Scope) -> Flow:
-    """The rows of the source with this name; Python makes payloads that are objects of a frame's columns."""
+def source(low: LoweringContext, node: Source, scope: GroupScope) -> Flow:
+    """The rows of a source; where payloads are objects, Python constructs them from the columns."""
     flow = low.sources[node.source]
-    if node.payload is None or node.payload.shape is not Shape.OBJECT or isinstance(flow.type, Pickled):
+    if node.payload is None or node.payload.shape is not Shape.OBJECT or isinstance(flow.type, PickledType):
         low.note(node, "native")
         return flow
     low.note(node, "rows", "its payloads are objects of Python")
-    return stages.constructed(node, flow)
+    return stages.construct_payloads(node, flow)
 
 
 LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(grouping, joins, span, windows)
@@ -50,11 +50,11 @@ MODULES: Final = (
     IncrementalUDO,
     TimeSensitiveIncrementalUDO,
 )
-"""The kinds of modules that run on Spark, in Python."""
+"""The kinds of modules that Spark's Python workers can run."""
 
 
-def rule_of(low: Lowering, node: Node) -> Rule:
-    """Return how a node is lowered; raises `UnsupportedOnSpark` for what is not listed: nothing has shown what it gives here."""
+def rule_of(low: LoweringContext, node: Node) -> Rule:
+    """Return the rule of a node; raises `UnsupportedOnSpark` for an operator, windows or module that is not listed."""
     why = _why_unknown(node)
     if why is not None:
         raise low.unsupported(node, why, 'run it with engine="local"')
@@ -64,7 +64,7 @@ def rule_of(low: Lowering, node: Node) -> Rule:
 def _why_unknown(node: Node) -> str | None:
     if type(node) not in LOWERINGS:
         return "the operator has no lowering"
-    if isinstance(node, Windowed) and type(node.windows) not in windows.FRAMES:
+    if isinstance(node, Windowed) and type(node.windows) not in windows.WINDOW_AGGREGATIONS:
         return f"{node.windows.describe()} windows have no lowering"
     modules: list[AnyUDA[Any, Any] | AnyUDO[Any, Any]] = (
         [agg.function for agg in node.aggregates] if isinstance(node, WindowAggregate) else []
@@ -74,11 +74,11 @@ def _why_unknown(node: Node) -> str | None:
     return None if unknown is None else f"{unknown.label} is of a kind of modules that has no lowering"
 
 
-def lowering(plan: Node, sources: Mapping[str, Flow], until: int | None = None) -> Lowering:
-    """Return what lowers a plan over these sources; window operators make only windows with RE <= `until`."""
-    return Lowering(plan, sources, rule_of, INFINITY if until is None else until)
+def lowering(plan: Node, sources: Mapping[str, Flow], until: int | None = None) -> LoweringContext:
+    """Return the context that lowers a plan over these sources; window operators make only windows with RE <= `until`."""
+    return LoweringContext(plan, sources, rule_of, INFINITY if until is None else until)
 
 
-def lower(low: Lowering) -> Flow:
+def lower(low: LoweringContext) -> Flow:
     """Return the flow of the plan; raises `UnsupportedOnSpark` for a node without a lowering."""
-    return low.lower(low.plan, Scope())
+    return low.lower(low.plan, GroupScope())

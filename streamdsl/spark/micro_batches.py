@@ -1,4 +1,4 @@
-"""Micro-batches as Spark hands them to `foreachBatch`."""
+"""The micro-batches that Spark passes to `foreachBatch`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from streamdsl.errors import SchemaError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks.names import column_of
-from streamdsl.spark.public import backquoted
+from streamdsl.spark.public_frame import backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STREAM: Final = "sql.streaming.queryId"
 _SHARD: Final = "shard"
-"""The engine's own column of a stream: a field of this name has another in its frame."""
+"""The column of the shard's number in a stream; a payload field of this name is renamed."""
 
 
-def stream_of(frame: DataFrame) -> str | None:
-    """Return what tells the stream of a micro-batch from others: it stays as long as the checkpoint; None outside of streams."""
+def query_id(frame: DataFrame) -> str | None:
+    """Return the id of the streaming query of a micro-batch, which lasts as long as its checkpoint; None outside of streams."""
     try:
         found = frame.sparkSession.sparkContext.getLocalProperty(_STREAM)
-    except (AttributeError, PySparkException):  # a session by Spark Connect has no context
+    except (AttributeError, PySparkException):  # Spark Connect sessions have no context
         return None
     return None if found is None else str(found)
 
 
-def checked(frame: DataFrame) -> DataFrame:
-    """Return physical events with columns that tables can hold, without the number of the shard. Raises `SchemaError`."""
+def checked_events(frame: DataFrame) -> DataFrame:
+    """Return physical events without the shard's number, in types that tables can hold. Raises `SchemaError`."""
     missing = [name for name in PHYSICAL if name not in frame.columns]
     if missing:
         raise SchemaError(
@@ -42,14 +42,14 @@ def checked(frame: DataFrame) -> DataFrame:
 
 
 def storable(frame: DataFrame) -> DataFrame:
-    """Return a frame whose VARIANT columns are JSON text. Raises `SchemaError` where there are such values inside others."""
+    """Return a frame whose VARIANT columns are JSON text. Raises `SchemaError` for nested VARIANT values."""
     columns = enumerate(frame.schema.fields)
     shown = [_storable(f"c{place}", field.name, field.dataType) for place, field in columns]
     return frame.toDF(*(f"c{place}" for place in range(len(shown)))).selectExpr(*shown)
 
 
 def writable(frame: DataFrame) -> DataFrame:
-    """Return a frame whose names of columns Spark's files can hold, which differ by more than case: by the rule of sinks."""
+    """Return a frame whose column names Spark's file formats accept: not empty, and different by more than case."""
     names: list[str] = []
     for name in frame.columns:
         others = {each.lower() for each in names}

@@ -1,4 +1,4 @@
-"""Python's operators as SQL, with Python's rules written out: what raises in Python fails the task with the name of its error."""
+"""Python's operators as SQL, with Python's rules spelled out: what raises in Python fails the task with the same error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 from streamdsl.errors import UnitError
 from streamdsl.expr.predicates import NotBooleanError
 from streamdsl.expr.scalar_functions import ScalarFunction
-from streamdsl.spark import texts
-from streamdsl.spark.faults import fault, refused, there
+from streamdsl.spark import string_functions
+from streamdsl.spark.column_types import ANY, BOOL, FLOAT, INT, STR, ScalarType, as_nullable
 from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer, moved_time, plus_time
-from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
+from streamdsl.spark.task_errors import error_marker, not_none, python_error
 from streamdsl.temporal import INFINITY
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 def truth(condition: Sql) -> Sql:
-    """Return `bool(condition)`.
+    """Return the SQL of `bool(condition)`.
 
     >>> truth(Sql("x", as_nullable(INT))).text
     'coalesce(x <> 0L, false)'
@@ -32,27 +32,27 @@ def truth(condition: Sql) -> Sql:
     return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
 
 
-def holds(condition: Sql) -> Sql:
-    """Return what a predicate says: `truth`, but None is no answer and fails the task.
+def predicate_truth(condition: Sql) -> Sql:
+    """Return the SQL of a predicate: `truth`, but None fails the task.
 
-    >>> holds(Sql("x", BOOL)).text
+    >>> predicate_truth(Sql("x", BOOL)).text
     '(x)'
     """
-    return truth(there(condition, NotBooleanError(None)))
+    return truth(not_none(condition, NotBooleanError(None)))
 
 
 def apply(word: ScalarFunction, arguments: Sequence[Sql]) -> Sql:
-    """Return what a word is of its arguments, where the table has an SQL form for their types; else raises `NotNative`."""
+    """Return the SQL of a function of its arguments; raises `NotNative` where the table has no SQL form for their types."""
     if word.name == "is_none":
         return _is_none(arguments[0])
     kinds = tuple(argument.kind for argument in arguments)
     if word.native and "any" in kinds:
-        return Sql("null", Scalar(word.gives) if word.gives is not None else ANY)
+        return Sql("null", ScalarType(word.gives) if word.gives is not None else ANY)
     if kinds not in word.native:
         raise NotNative(f"{word.name} of {', '.join(kinds)} runs in Python")
     if not word.takes_none:
         arguments = [
-            there(argument, refused(word.name, kinds, {i: None})) if argument.type.nullable else argument
+            not_none(argument, python_error(word.name, kinds, {i: None})) if argument.type.nullable else argument
             for i, argument in enumerate(arguments)
         ]
     return SQL[word.name](word.name, *arguments)
@@ -73,25 +73,25 @@ def _signed(op: str, operand: Sql) -> Sql:
         return value
     if value.kind == "float":
         return Sql(f"(- {value.text})" if op == "-x" else f"abs({value.text})", FLOAT, value.raises)
-    negative = _checked(f"try_subtract(0L, {value.text})")
+    negative = _or_overflow(f"try_subtract(0L, {value.text})")
     text = negative if op == "-x" else f"CASE WHEN {value.text} < 0L THEN {negative} ELSE {value.text} END"
     return Sql(text, INT, True)
 
 
 def number(value: Sql, name: str) -> Sql:
-    """Return a number for what is named: bools count as integers."""
+    """Return the SQL of a number, where bools are integers; `name` is what the message of `NotNative` calls it."""
     if value.kind not in ("int", "float", "bool", "any"):
         raise NotNative(f"{name} of values that are not numbers")
     if value.kind != "bool":
         return value
-    return Sql(f"cast({value.text} as bigint)", Scalar("int", value.type.nullable), value.raises)
+    return Sql(f"cast({value.text} as bigint)", ScalarType("int", value.type.nullable), value.raises)
 
 
-def _checked(text: str) -> str:
-    return f"coalesce({text}, {fault(leaves_int64('an integer'))})"
+def _or_overflow(text: str) -> str:
+    return f"coalesce({text}, {error_marker(int64_overflow('an integer'))})"
 
 
-def leaves_int64(what: str) -> OverflowError:
+def int64_overflow(what: str) -> OverflowError:
     """Return the error for an integer that Spark cannot hold."""
     error = OverflowError(f"{what} leaves int64")
     error.hint = 'compute with float(...) of it, or run the query with engine="local"'  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ def _compare(op: str, left: Sql, right: Sql) -> Sql:
 
 
 def _as_float(value: Sql, beside: Sql) -> Sql:
-    """Return an int literal beside a float as the float that it equals exactly."""
+    """Return an int literal that is compared with a float as the float that is exactly equal, if there is one."""
     digits = value.text[:-1]
     literal = value.text.endswith("L") and digits.removeprefix("-").isdigit()
     exact = literal and beside.kind == "float" and abs(int(digits)) <= 2**53
@@ -141,7 +141,7 @@ def _as_float(value: Sql, beside: Sql) -> Sql:
 
 
 def _compare_floats(op: str, left: str, right: str) -> str:
-    """Compare as Python does: nothing holds of NaN (but !=, which is written as not ==)."""
+    """Compare floats as Python does: any comparison with NaN is false (`!=` is written as not `==`)."""
     tests = [f"{left} {_COMPARISONS[op]} {right}"]
     tests += [f"NOT isnan({text})" for text in (left, right) if not _is_literal(text)]
     return f"({' AND '.join(tests)})" if "NaN" not in left + right else "false"
@@ -152,7 +152,7 @@ def _is_literal(text: str) -> bool:
 
 
 def _compare_mixed(op: str, whole: str, real: str) -> str:
-    """Compare an int with a float exactly, also beyond 2**53 where the int has no float."""
+    """Compare an int with a float exactly, also beyond 2**53, where not every int has an equal float."""
     symbol = _COMPARISONS[op]
     near = f"cast({whole} as double)"
     beyond = "true" if op in ("<", "<=") else "false"
@@ -166,27 +166,27 @@ def _add(op: str, left: Sql, right: Sql) -> Sql:
     left, right = number(left, op), number(right, op)
     if left.kind == right.kind == "int":
         function = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}[op]
-        return Sql(_checked(f"{function}({left.text}, {right.text})"), INT, True)
-    return Sql(f"({_real(left)} {op} {_real(right)})", FLOAT, left.raises or right.raises)
+        return Sql(_or_overflow(f"{function}({left.text}, {right.text})"), INT, True)
+    return Sql(f"({_as_double(left)} {op} {_as_double(right)})", FLOAT, left.raises or right.raises)
 
 
-def _real(value: Sql) -> str:
+def _as_double(value: Sql) -> str:
     return value.text if value.kind == "float" else f"cast({value.text} as double)"
 
 
 def _divide(op: str, left: Sql, right: Sql) -> Sql:
     left, right = number(left, op), number(right, op)
-    return Sql(f"({_real(left)} / {_nonzero(op, left, right)})", FLOAT, True)
+    return Sql(f"({_as_double(left)} / {_nonzero(op, left, right)})", FLOAT, True)
 
 
 def _nonzero(op: str, left: Sql, right: Sql) -> str:
-    """Return the SQL of a divisor that fails the task where it is zero; beside a float, or to give one, it is a float."""
+    """Return the SQL of a divisor that fails the task where it is zero; it is a float unless both operands are ints."""
     whole = left.kind == right.kind == "int"
-    text, zero = (right.text, "0L") if whole and op != "/" else (_real(right), "0D")
+    text, zero = (right.text, "0L") if whole and op != "/" else (_as_double(right), "0D")
     if _is_nonzero(text):
         return text
-    error = refused(op, (left.kind, right.kind), {1: 0 if right.kind == "int" else 0.0})
-    return f"CASE WHEN {text} = {zero} THEN {fault(error)} ELSE {text} END"
+    error = python_error(op, (left.kind, right.kind), {1: 0 if right.kind == "int" else 0.0})
+    return f"CASE WHEN {text} = {zero} THEN {error_marker(error)} ELSE {text} END"
 
 
 def _is_nonzero(text: str) -> bool:
@@ -199,7 +199,7 @@ def _modulo(op: str, left: Sql, right: Sql) -> Sql:
         return _whole_modulo(op, left, right)
     if op == "//":
         raise NotNative("// of floats is computed in Python")
-    a, n = _real(left), _real(right)
+    a, n = _as_double(left), _as_double(right)
     rest = f"({a} % {_nonzero(op, left, right)})"
     return Sql(f"CASE WHEN {rest} <> 0D AND ({rest} < 0D) <> ({n} < 0D) THEN {rest} + {n} ELSE {rest} END", FLOAT, True)
 
@@ -214,7 +214,7 @@ def _whole_modulo(op: str, left: Sql, right: Sql) -> Sql:
     apart = f"{a} % {n} <> 0L AND ({a} % {n} < 0L) <> ({n} < 0L)"
     if op == "%":
         return Sql(f"CASE WHEN {first} = -1L THEN 0L WHEN {apart} THEN {a} % {n} + {n} ELSE {a} % {n} END", INT, True)
-    negative = _checked(f"try_subtract(0L, {a})")
+    negative = _or_overflow(f"try_subtract(0L, {a})")
     return Sql(f"CASE WHEN {first} = -1L THEN {negative} ELSE {a} div {n} - if({apart}, 1L, 0L) END", INT, True)
 
 
@@ -224,11 +224,11 @@ def _truncate(op: str, time: Sql, *grid: Sql) -> Sql:
         raise NotNative("truncate to a grid that is no constant one runs in Python")
     past = f"pmod({time.text}, {integer(step)})"
     rest = past if start == 0 else f"pmod({past} - {integer(start)}, {integer(step)})"
-    return Sql(_checked(f"try_subtract({time.text}, {rest})"), INT, True)
+    return Sql(_or_overflow(f"try_subtract({time.text}, {rest})"), INT, True)
 
 
 def _count(value: Sql) -> int:
-    """Return the int that a literal is, -1 for what is none, or a negative one."""
+    """Return the value of a non-negative int literal, else -1."""
     return int(value.text[:-1]) if value.text[:-1].isdigit() else -1
 
 
@@ -257,7 +257,7 @@ def _on_grid(op: str, time: Sql, *grid: Sql) -> Sql:
 
 
 def _ticks(op: str, time: Sql, unit: Sql) -> Sql:
-    return there(time, UnitError(f"None is not a {'time' if op == 'to_ticks' else 'duration'}"))
+    return not_none(time, UnitError(f"None is not a {'time' if op == 'to_ticks' else 'duration'}"))
 
 
 def _bits(op: str, left: Sql, right: Sql) -> Sql:
@@ -278,13 +278,13 @@ def _int(op: str, operand: Sql) -> Sql:
     if operand.kind != "float":
         return number(operand, op)
     text = operand.text
-    nan, beyond = fault(refused("int", ("float",), {0: math.nan})), fault(leaves_int64("an integer"))
+    nan, beyond = error_marker(python_error("int", ("float",), {0: math.nan})), error_marker(int64_overflow("an integer"))
     outside = f"{text} >= 9.223372036854775807E18D OR {text} < -9.223372036854775808E18D"
     return Sql(f"CASE WHEN isnan({text}) THEN {nan} WHEN {outside} THEN {beyond} ELSE cast({text} as bigint) END", INT, True)
 
 
 def _float(op: str, operand: Sql) -> Sql:
-    return Sql(_real(number(operand, op)), FLOAT, operand.raises)
+    return Sql(_as_double(number(operand, op)), FLOAT, operand.raises)
 
 
 def _bool(op: str, operand: Sql) -> Sql:
@@ -327,6 +327,6 @@ SQL: Final[Mapping[str, Callable[..., Sql]]] = {
     **dict.fromkeys(("earliest", "latest"), _earliest),
     **dict.fromkeys(("floor_time", "ceil_time"), _on_grid),
     **dict.fromkeys(("to_ticks", "to_duration"), _ticks),
-    **texts.SQL,
+    **string_functions.SQL,
 }
 """The SQL of each scalar function but `is_none`, for the types that `streamdsl/expr/scalar_functions.py` calls native."""

@@ -1,4 +1,4 @@
-"""Partial aggregation in Spark's Python workers: each partition's rows become a state per window, and states are merged."""
+"""Partial aggregation in Spark's Python workers: each partition keeps an accumulator per window; a shuffle merges these."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streamdsl.expr.evaluate import evaluate, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark.codec import encode
-from streamdsl.spark.group_stage import chunk, widened
-from streamdsl.spark.row_stage import Reader, on_batch
+from streamdsl.spark.column_types import PickledType
+from streamdsl.spark.group_stage import single_chunk, to_large_types
+from streamdsl.spark.row_stage import BatchReader, run_on_batch
 from streamdsl.spark.shipping import dump_values, load_values
-from streamdsl.spark.types import Pickled
 from streamdsl.temporal import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.udm import incremental
@@ -29,24 +29,24 @@ from streamdsl.udm.incremental import Held
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, guarded
 from streamdsl.windows import Clip, Hopping
 
-Window = tuple[tuple[Any, ...], int]
-"""The group keys as `payload_key`, and the window's number."""
+WindowKey = tuple[tuple[Any, ...], int]
+"""The group keys as `payload_key`, and the number of the window."""
 
-_HELD: Final = 4096
-"""So many states are held by a task at once."""
-_TOGETHER: Final = 64
-"""So many windows of a group are merged by one call."""
+_MAX_STATES: Final = 4096
+"""The most states that a task keeps at once."""
+_WINDOWS_PER_MERGE: Final = 64
+"""The number of adjacent windows of a group that one call merges."""
 
 
-def why_unmerged(node: WindowAggregate) -> str | None:
-    """Return why a node's windows are not computed from partial states, or None if they are.
+def why_not_partial(node: WindowAggregate) -> str | None:
+    """Return the reason why a node's windows cannot be computed from partial states, or None if they can.
 
     >>> from streamdsl.expr.nodes import Whole
     >>> from streamdsl.plan.node import Source
     >>> from streamdsl.udm.builtin import Count
     >>> from streamdsl.windows import Output
     >>> windows = Hopping(10, 10)
-    >>> why_unmerged(WindowAggregate(Source("s"), windows, Clip.NONE, Output.ALIGN, (BoundAgg(Count()),), Whole()))
+    >>> why_not_partial(WindowAggregate(Source("s"), windows, Clip.NONE, Output.ALIGN, (BoundAgg(Count()),), Whole()))
     'count keeps no state'
     """
     if not isinstance(node.windows, Hopping):
@@ -66,34 +66,35 @@ def _why_module(module: AnyUDA[Any, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PartialStage:
-    """The first half: the rows of a partition become a state per group, window and aggregate.
+    """The map side: the rows of a partition are added to a state per group, window and aggregate.
 
-    A row is in the windows `lo` to `hi`. States leave when the partition ends, or when as many are held as memory should hold.
+    A row is in the windows `lo` to `hi`. States are flushed at the end of the partition, or when there are `limit` of them; so a
+    window may have several states of a partition, and memory is bounded by `limit`.
     """
 
     operator: str
     windows: Hopping
     aggregates: tuple[BoundAgg, ...]
-    reader: Reader
+    reader: BatchReader
     keys: tuple[str, ...]
-    limit: int = _HELD
+    limit: int = _MAX_STATES
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the states of a partition's rows; those of one window may come in several parts."""
-        held = _States(self.keys)
+        """Yield the states of a partition's rows, as batches."""
+        held = _StateBuffer(self.keys)
         for batch in batches:
             keys = [batch.column(name).to_pylist() for name in self.keys]
             held.types = [batch.schema.field(name).type for name in self.keys]
             members = self._members(batch)
-            for (group, lo, hi), rows in _places(keys, batch).items():
+            for (group, lo, hi), rows in _rows_by_windows(keys, batch).items():
                 key, mine = tuple(column[rows[0]] for column in keys), [members[row] for row in rows]
                 for w in range(lo, hi + 1):
                     _, states = held.states.get((group, w), (key, None))
                     held.states[group, w] = (key, self._added(states, mine, self.windows.window(w)))
                     if len(held.states) >= self.limit:
-                        yield held.leave(self.aggregates)
+                        yield held.flush(self.aggregates)
         if held.states:
-            yield held.leave(self.aggregates)
+            yield held.flush(self.aggregates)
 
     def _members(self, batch: Any) -> list[MemberRow]:
         columns = [self._arguments(agg, batch) for agg in self.aggregates]
@@ -101,12 +102,12 @@ class PartialStage:
         return list(map(MemberRow, *times, repeat(None), zip(*columns, strict=True)))
 
     def _arguments(self, agg: BoundAgg, batch: Any) -> list[Any]:
-        """Return the argument of each row, EXCLUDED where `where` leaves the row out."""
+        """Return the argument of each row, EXCLUDED where the aggregate's `where` is false."""
         column: list[Any] = [EXCLUDED] * batch.num_rows
         rows = self._chosen(agg.where, batch)
         mine = batch.take(pa.array(rows, pa.int64()))
         compute = partial(evaluate, agg.given, self.reader.inputs(mine))
-        for row, value in zip(rows, on_batch(self.operator, self.reader, mine, compute).tolist(), strict=True):
+        for row, value in zip(rows, run_on_batch(self.operator, self.reader, mine, compute).tolist(), strict=True):
             column[row] = value
         return column
 
@@ -114,11 +115,11 @@ class PartialStage:
         if where is None:
             return list(range(batch.num_rows))
         inputs = self.reader.inputs(batch)
-        held = on_batch(self.operator, self.reader, batch, lambda: truth(where, inputs))
+        held = run_on_batch(self.operator, self.reader, batch, lambda: truth(where, inputs))
         return np.flatnonzero(held).tolist()
 
     def _added(self, states: Sequence[Held] | None, members: Sequence[MemberRow], window: Lifetime) -> list[Held]:
-        """Return the states of a window with more members; None: it has had none."""
+        """Return the states of a window after adding members; `states` is None for a new window."""
 
         def compute() -> list[Held]:
             modules = [agg.function for agg in self.aggregates]
@@ -131,8 +132,8 @@ class PartialStage:
         return guarded(self.operator, window, compute)
 
 
-def _places(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, ...], int, int], list[int]]:
-    """Return the rows of each group that are in the same windows."""
+def _rows_by_windows(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, ...], int, int], list[int]]:
+    """Return the rows of a batch by group and range of windows."""
     groups: Iterable[tuple[Any, ...]] = zip(*(map(payload_key, column) for column in keys), strict=True) if keys else repeat(())
     found: dict[tuple[tuple[Any, ...], int, int], list[int]] = {}
     lo, hi = (batch.column(name).to_pylist() for name in ("lo", "hi"))
@@ -142,19 +143,19 @@ def _places(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, .
 
 
 @dataclass(slots=True)
-class _States:
-    """The states that a task holds with their groups' keys, and the types of those."""
+class _StateBuffer:
+    """The states of a task by window, with the keys of their groups and the Arrow types of these."""
 
     names: tuple[str, ...]
     types: list[Any] = field(default_factory=list)
-    states: dict[Window, tuple[tuple[Any, ...], list[Held]]] = field(default_factory=dict)
+    states: dict[WindowKey, tuple[tuple[Any, ...], list[Held]]] = field(default_factory=dict)
 
-    def leave(self, aggregates: Sequence[BoundAgg]) -> Any:
-        """Return the states as a batch, and hold none any more."""
+    def flush(self, aggregates: Sequence[BoundAgg]) -> Any:
+        """Return all states as a batch, and drop them."""
         keys = [key for key, _ in self.states.values()]
         columns = [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
         numbers = [w for _, w in self.states]
-        columns += [pa.array(numbers, pa.int64()), pa.array([w // _TOGETHER for w in numbers], pa.int64())]
+        columns += [pa.array(numbers, pa.int64()), pa.array([w // _WINDOWS_PER_MERGE for w in numbers], pa.int64())]
         columns.append(pa.array(self._dumped(aggregates), pa.binary()))
         self.states.clear()
         return pa.RecordBatch.from_arrays(columns, [*self.names, "w", "j", "held"])
@@ -172,7 +173,7 @@ class _States:
 
 @dataclass(frozen=True, slots=True)
 class MergeStage:
-    """The second half: the states of a window from all partitions become one, and the aggregates are computed from it."""
+    """The reduce side: the states of each window from all partitions are merged, and the aggregates are computed."""
 
     operator: str
     windows: Hopping
@@ -180,9 +181,9 @@ class MergeStage:
     keys: tuple[str, ...]
 
     def run(self, table: Any) -> Any:
-        """Return a row per window, with a column per aggregate."""
+        """Return a row per window of a group, with a column per aggregate."""
         merged: dict[int, list[Held]] = {}
-        numbers, blobs = chunk(table, "w").to_pylist(), chunk(table, "held").to_pylist()
+        numbers, blobs = single_chunk(table, "w").to_pylist(), single_chunk(table, "held").to_pylist()
         for w, blob in zip(numbers, blobs, strict=True):
             states = [Held(*held) for held in load_values([blob])[0]]
             merged[w] = self._merged(merged[w], states, self.windows.window(w)) if w in merged else states
@@ -193,11 +194,11 @@ class MergeStage:
             "re": pa.array([period.re for period in periods], pa.int64()),
         }
         for i in range(len(self.functions)):
-            columns[f"a{i}"] = encode([values[i] for values in results], Pickled())
+            columns[f"a{i}"] = encode([values[i] for values in results], PickledType())
         for key in self.keys:
-            columns[key] = chunk(table, key).take(pa.array([0] * len(periods), pa.int64()))
+            columns[key] = single_chunk(table, key).take(pa.array([0] * len(periods), pa.int64()))
         made = pa.table(columns)
-        return widened(made) if pa.types.is_large_binary(table.schema.field("held").type) else made
+        return to_large_types(made) if pa.types.is_large_binary(table.schema.field("held").type) else made
 
     def _merged(self, states: Sequence[Held], others: Sequence[Held], window: Lifetime) -> list[Held]:
         return guarded(self.operator, window, lambda: list(map(incremental.merge, self.functions, states, others)))

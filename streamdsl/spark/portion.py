@@ -1,4 +1,4 @@
-"""A portion of a grid of windows: what one Python call makes where no group divides the rows."""
+"""Portions of a grid of windows: the windows that one Python call computes where no key partitions the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WINDOWS: Final = 16
 
 
 def portion_size(windows: Hopping) -> int:
-    """Return how many windows make a portion: enough that few rows are in two.
+    """Return the number of windows of a portion, which is large enough that few rows overlap two portions.
 
     >>> portion_size(Hopping(10, 10)), portion_size(Hopping(100, 10))
     (16, 160)
@@ -22,10 +22,10 @@ def portion_size(windows: Hopping) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion(PartOf):
-    """The windows of a grid from number `first` on, `count` of them.
+class WindowPortion(PartOf):
+    """The `count` windows of a grid from number `first` on.
 
-    >>> Portion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])
+    >>> WindowPortion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])
     [Lifetime(le=10, re=20), Lifetime(le=20, re=30)]
     """
 
@@ -38,7 +38,7 @@ class Portion(PartOf):
         return self.grid
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return those of the windows that are not empty."""
+        """Return the windows of the portion that are not empty."""
         mine = range(self.first, self.first + self.count)
         found: set[int] = set()
         for life in lifetimes:

@@ -1,4 +1,4 @@
-"""How code and values travel to Spark's Python workers: code of `__main__`, of notebooks and of local modules goes by value."""
+"""Pickling of code and values for Spark's Python workers: modules that are not installed go by value."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streamdsl.udm.bases import UDM
 
 _INSTALLED: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
-"""Folders of installed packages, those of the user and of an environment beneath this one too."""
+"""The names of folders of installed packages, also of user and parent environments."""
 _REGISTERING: Final = threading.RLock()
 _PACKAGE: Final = __name__.partition(".")[0]
 _BUILTIN: Final = frozenset({int, float, bool, str, bytes})
 
 
 def ship(value: Any, what: str) -> bytes:
-    """Return code as bytes; raises `UnsupportedOnSpark` for what cannot leave this process."""
+    """Return a pickled value; raises `UnsupportedOnSpark` for one that cannot be pickled."""
     try:
         with by_value():
             return bytes(cloudpickle.dumps(value, protocol=5))
@@ -40,13 +40,13 @@ def ship(value: Any, what: str) -> bytes:
 
 
 def _named(value: Any, what: str) -> str:
-    """Return what cannot be sent, with the modules in it that are to blame where there are some."""
+    """Return the name of a value that cannot be pickled, with those of its modules that cause it."""
     blamed = dict.fromkeys(module.label for module in modules_of(value) if not _travels(module))
     return f"{what} ({', '.join(blamed)})" if blamed else what
 
 
 def modules_of(value: Any) -> Iterator[UDM]:
-    """Yield the modules inside a plan or a stage, each once: in its fields, in tuples, in what these hold."""
+    """Yield the UDMs inside a plan or a stage, each once, by searching dataclass fields and tuples."""
     open_, seen = [value], set[int]()
     while open_:
         found = open_.pop()
@@ -71,13 +71,13 @@ def _travels(module: UDM) -> bool:
 
 
 def dump_values(values: Sequence[Any]) -> list[bytes | None]:
-    """Return each value as bytes, None as None; an instance of a class without an installed module brings its class along."""
+    """Return each value pickled, None as None; an instance of a class that is not installed includes its class."""
     with nullcontext() if in_worker() else by_value():
         return [None if value is None else _dump(value) for value in values]
 
 
 def load_values(blobs: Sequence[bytes | None]) -> list[Any]:
-    """Return the values that `dump_values` was given."""
+    """Return the values that `dump_values` has pickled."""
     return [None if blob is None else pickle.loads(blob) for blob in blobs]
 
 
@@ -92,14 +92,14 @@ def _dump(value: Any) -> bytes:
     if in_worker():
         try:
             return pickle.dumps(value, protocol=5)
-        except Exception:  # a class that came by value goes back by value
+        except Exception:  # a class that came by value is not importable here, and goes back by value
             pass
     return bytes(cloudpickle.dumps(value, protocol=5))
 
 
 @contextmanager
 def by_value() -> Iterator[None]:
-    """Let cloudpickle send modules by value that the workers may not have: those that are not installed; one thread at a time."""
+    """Have cloudpickle pickle modules by value that are not installed; its registry is global, so one thread at a time does."""
     with _REGISTERING, _registered():
         yield
 

@@ -1,4 +1,4 @@
-"""Sinks as `foreachBatch` takes them: functions of a micro-batch and its number."""
+"""Sinks for `foreachBatch`: functions of a micro-batch and its number."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql.functions import expr
 
 from streamdsl import sinks
-from streamdsl.sinks.folder import Folder
-from streamdsl.sinks.net import plain
-from streamdsl.spark.micro_batches import checked, stream_of
+from streamdsl.sinks.row_changes import normalized
+from streamdsl.sinks.table_folder import TableFolder
+from streamdsl.spark.micro_batches import checked_events, query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,15 +26,15 @@ class ParquetTable(sinks.ParquetTable):
     """
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch: workers write files, this process moves them to their places."""
-        stream = stream_of(frame)
-        with self.taking(batch, stream) as last:
+        """Write a micro-batch: workers stage files, and the driver moves them into place."""
+        stream = query_id(frame)
+        with self.transaction(batch, stream) as last:
             if last is None:
                 _run(frame)
                 return
-            events = checked(frame)
+            events = checked_events(frame)
             rows = events.where("kind IN ('insert', 'retract')")
-            folder = self.folder(last, plain(events.limit(0).toArrow()).schema, comes=True)
+            folder = self.folder(last, normalized(events.limit(0).toArrow()).schema, comes=True)
 
             def stage(key: Any, events: Any) -> Any:
                 place = key[0].as_py()
@@ -44,7 +44,7 @@ class ParquetTable(sinks.ParquetTable):
 
             in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
             numbered, names = rows.toDF(*(f"c{place}" for place in range(len(rows.columns)))), rows.columns
-            place = expr(_place(folder, f"c{names.index('le')}", in_dates))
+            place = expr(_stretch_sql(folder, f"c{names.index('le')}", in_dates))
             moves = numbered.groupBy(place).applyInArrow(stage, "name string, staged string").collect()
             self.commit(folder, last, batch, stream, dict(map(tuple, moves)))
 
@@ -53,7 +53,7 @@ class DatabaseTable(sinks.DatabaseTable):
     """`streamdsl.sinks.DatabaseTable` for `foreachBatch`: the rows of a micro-batch pass through this process."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch."""
+        """Write a micro-batch."""
         _take(self, frame, batch)
 
 
@@ -61,30 +61,30 @@ class ParquetEvents(sinks.ParquetEvents):
     """`streamdsl.sinks.ParquetEvents` for `foreachBatch`: the rows of a micro-batch pass through this process."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch."""
+        """Write a micro-batch."""
         _take(self, frame, batch)
 
 
 def _take(sink: sinks.DatabaseTable | sinks.ParquetEvents, frame: DataFrame, batch: int) -> None:
-    """Have a sink take a micro-batch in this process."""
+    """Write a micro-batch to a sink from the driver."""
     taken: list[Any] = []
 
     def rows() -> Any:
-        taken.append(checked(frame).toArrow())
+        taken.append(checked_events(frame).toArrow())
         return taken[0]
 
-    sink.take(rows, batch, stream_of(frame))
+    sink.take(rows, batch, query_id(frame))
     if not taken:
         _run(frame)
 
 
 def _run(frame: DataFrame) -> None:
-    """Run a micro-batch that a sink has already: Spark commits it only if the shards have written their state."""
+    """Run a micro-batch that the sink has already: Spark commits it only after the shards have written their state."""
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _place(folder: Folder, column: str, in_dates: bool) -> str:
-    """Return the SQL of the stretch that a row is in; `column` has its LE."""
+def _stretch_sql(folder: TableFolder, column: str, in_dates: bool) -> str:
+    """Return the SQL of the stretch (file) of a row; `column` holds its LE."""
     if folder.every is None:
         return "0L"
     le = f"unix_micros({column})" if in_dates else column

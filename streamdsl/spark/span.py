@@ -1,4 +1,4 @@
-"""Span-based operators on Spark: each row by itself, but for `to_edges`."""
+"""Lowerings of span-based operators, and of those that follow the rows of a key: `to_edges`, `distinct`, `stitch`, ..."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ from streamdsl.plan.node import (
     Where,
 )
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import converted, infer, to_sql, to_test
-from streamdsl.spark.flow import Flow, Scope, over
-from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordType, as_nullable, unify
+from streamdsl.spark.expressions import convert_sql, infer, to_sql, to_test
+from streamdsl.spark.flow import Flow, GroupScope, window_clause
+from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.sql import NotNative, integer
-from streamdsl.spark.types import NONE, Pickled, Row, Type, as_nullable, unify
 from streamdsl.temporal import common_unit
 
 
-def where(low: Lowering, node: Where, scope: Scope) -> Flow:
+def where(low: LoweringContext, node: Where, scope: GroupScope) -> Flow:
     """The rows for which the predicate holds."""
     flow = low.lower(node.input, scope)
     try:
         test = to_test(node.predicate, scope.env(flow, low.label(node)))
     except NotNative as why:
-        return stages.rows(low, node, flow, scope, stages.Filter(node.predicate), why)
+        return stages.map_rows(low, node, flow, scope, stages.Filter(node.predicate), why)
     low.note(node, "native")
-    return flow.same_lives(lambda df: df.where(test.text))
+    return flow.with_same_lifetimes(lambda df: df.where(test.text))
 
 
-def select(low: Lowering, node: Select, scope: Scope) -> Flow:
-    """Each row with the payload that the projection makes."""
+def select(low: LoweringContext, node: Select, scope: GroupScope) -> Flow:
+    """Each row with the projection of its payload."""
     flow = low.lower(node.input, scope)
     env = scope.env(flow, low.label(node))
     try:
         payload = to_sql(node.projection, env)
     except NotNative as why:
-        return stages.rows(low, node, flow, scope, stages.Project(node.projection), why, infer(node.projection, env))
+        return stages.map_rows(low, node, flow, scope, stages.ProjectRows(node.projection), why, infer(node.projection, env))
     low.note(node, "native")
     return flow.select(payload.type, p=payload.text)
 
 
-def select_many(low: Lowering, node: SelectMany, scope: Scope) -> Flow:
+def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Flow:
     """For each row one row per item."""
     flow = low.lower(node.input, scope)
     why = NotNative("Python makes the items")
-    return stages.rows(low, node, flow, scope, stages.Flatten(node.items), why, Pickled())
+    return stages.map_rows(low, node, flow, scope, stages.Flatten(node.items), why, PickledType())
 
 
-def alter_lifetime(low: Lowering, node: AlterLifetime, scope: Scope) -> Flow:
+def alter_lifetime(low: LoweringContext, node: AlterLifetime, scope: GroupScope) -> Flow:
     """Each row with the lifetime that its ends are; an empty one drops it."""
     flow = low.lower(node.input, scope)
     env = scope.env(flow, low.label(node))
@@ -70,24 +70,24 @@ def alter_lifetime(low: Lowering, node: AlterLifetime, scope: Scope) -> Flow:
         le = to_sql(ends.le, env).text
         re = to_sql(ends.re, replace(env, starts=("le", "start"))).text
     except NotNative as why:
-        return stages.rows(low, node, flow, scope, stages.Alter(ends), why)
+        return stages.map_rows(low, node, flow, scope, stages.Alter(ends), why)
     low.note(node, "native")
     names = ["start as le", f"{re} as re", "p", *flow.key_columns]
     return flow.then(lambda df: df.selectExpr("*", f"{le} as start").selectExpr(*names).where("le < re"))
 
 
-def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:
-    """Each row, ended at the next strictly later LE of its key."""
+def to_edges(low: LoweringContext, node: ToEdges, scope: GroupScope) -> Flow:
+    """Each row, clipped at the next strictly later LE of its key."""
     flow = low.lower(node.input, scope)
-    keyed, column = stages.keyed(low, node, flow, scope, node.key)
+    keyed, column = stages.with_key(low, node, flow, scope, node.key)
     low.note(node, "native")
-    later = over([*flow.key_columns, *column], "le DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    later = window_clause([*flow.key_columns, *column], "le DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     ends = f"coalesce(min(le) {later}, 9223372036854775807L) as re"
     names = ["le", ends, "p", *flow.key_columns]
     return Flow.of(flow.type, flow.unit, lambda: keyed().selectExpr(*names), flow.keys)
 
 
-def calendar(low: Lowering, node: Calendar, scope: Scope) -> Flow:
+def calendar(low: LoweringContext, node: Calendar, scope: GroupScope) -> Flow:
     """One row for each group, or for all rows."""
     low.note(node, "native")
     flow = low.lower(node.input, scope)
@@ -101,14 +101,14 @@ def calendar(low: Lowering, node: Calendar, scope: Scope) -> Flow:
     return Flow.of(NONE, flow.unit, make, flow.keys)
 
 
-def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:
-    """Each payload once, for the time that some row has it: a row that starts after all before it have ended starts a piece."""
+def distinct(low: LoweringContext, node: Distinct, scope: GroupScope) -> Flow:
+    """Each payload once, for the union of its rows' lifetimes: a row after the end of all before it starts a piece."""
     flow = low.lower(node.input, scope)
-    keyed, column = stages.keyed(low, node, flow, scope, Whole())
+    keyed, column = stages.with_key(low, node, flow, scope, Whole())
     low.note(node, "native")
     by = [*flow.key_columns, *column]
-    before = over(by, "le", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    number = f"sum(opens) {over(by, 'le', 'RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')}"
+    before = window_clause(by, "le", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    number = f"sum(opens) {window_clause(by, 'le', 'RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')}"
 
     def make() -> Any:
         opened = keyed().selectExpr("*", f"if(le <= max(re) {before}, 0L, 1L) as opens")
@@ -119,33 +119,35 @@ def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:
     return Flow.of(flow.type, flow.unit, make, flow.keys)
 
 
-def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
-    """Rows with equal payloads that meet, made one; Python follows the chains of each payload."""
+def stitch(low: LoweringContext, node: Stitch, scope: GroupScope) -> Flow:
+    """Rows with equal payloads whose lifetimes meet, as one; Python follows the chains of each payload."""
     flow = low.lower(node.input, scope)
-    keyed, _ = stages.keyed(low, node, flow, scope, Whole())
+    keyed, _ = stages.with_key(low, node, flow, scope, Whole())
     fragment = Stitch(Source("in", None, flow.unit))
-    return stages.groups(low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed])
+    return stages.apply_groups(
+        low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed]
+    )
 
 
-def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
-    """What a stream operator makes of the rows of a group, or of all in one task."""
+def scan(low: LoweringContext, node: Scan, scope: GroupScope) -> Flow:
+    """The results of a stream operator over the rows of each group, or over all rows in one task."""
     flow = low.lower(node.input, scope)
     fragment = Scan(Source("in", None, flow.unit), node.module)
-    out = flow.type if node.module.keeps_payloads else Pickled()
-    return stages.groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", out)
+    out = flow.type if node.module.keeps_payloads else PickledType()
+    return stages.apply_groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", out)
 
 
-def match(low: Lowering, node: Match, scope: Scope) -> Flow:
+def match(low: LoweringContext, node: Match, scope: GroupScope) -> Flow:
     """The matches of a pattern; Python follows the runs of each key."""
     flow = low.lower(node.input, scope)
-    by = None if node.key is None else [stages.keyed(low, node, flow, scope, node.key)[0]]
+    by = None if node.key is None else [stages.with_key(low, node, flow, scope, node.key)[0]]
     fragment = replace(node, input=Source("in", None, flow.unit), key=None)
-    taken = (Pickled() if step.many else as_nullable(flow.type, step.optional) for step in node.steps)
-    out = Row(node.schema, tuple(taken))
-    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", out, by)
+    taken = (PickledType() if step.many else as_nullable(flow.type, step.optional) for step in node.steps)
+    out = RecordType(node.schema, tuple(taken))
+    return stages.apply_groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", out, by)
 
 
-def union(low: Lowering, node: Union, scope: Scope) -> Flow:
+def union(low: LoweringContext, node: Union, scope: GroupScope) -> Flow:
     """All rows of all inputs, as a bag."""
     low.note(node, "native")
     flows = low.align([low.lower(part, scope) for part in node.parts], scope)
@@ -161,11 +163,11 @@ def union(low: Lowering, node: Union, scope: Scope) -> Flow:
     return Flow.of(kind, common_unit(*(flow.unit for flow in flows)), make, flows[0].keys)
 
 
-def as_type(low: Lowering, node: Union, flow: Flow, kind: Type, scope: Scope) -> Flow:
-    """Return the flow with its payloads held as another type that can hold them."""
+def as_type(low: LoweringContext, node: Union, flow: Flow, kind: ColumnType, scope: GroupScope) -> Flow:
+    """Return the flow with its payloads converted to a type that can hold them."""
     if as_nullable(flow.type) == as_nullable(kind):
         return flow
     try:
-        return flow.select(kind, p=converted("p", flow.type, kind))
+        return flow.select(kind, p=convert_sql("p", flow.type, kind))
     except NotNative as why:
-        return stages.rows(low, node, flow, scope, stages.Reencode(), why, kind)
+        return stages.map_rows(low, node, flow, scope, stages.Reencode(), why, kind)

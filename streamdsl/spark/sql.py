@@ -1,4 +1,4 @@
-"""SQL as text: expressions with what is known of them, literals that no setting can change, arithmetic on times."""
+"""SQL as text: typed expressions, literals that no session setting can change, and arithmetic on times."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamdsl.errors import with_hint
-from streamdsl.spark.types import Scalar, Type
+from streamdsl.spark.column_types import ColumnType, ScalarType
 from streamdsl.temporal import INFINITY, MIN_TIME
 
 _SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&%\n")
 
 
 class NotNative(Exception):  # noqa: N818
-    """An expression that runs in Python; the message says why."""
+    """Raised for an expression that cannot run as SQL; the message gives the reason, and the expression runs in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An expression as SQL text, the type of its values, whether it may fail the task, and whether it is a constant text."""
+    """An SQL expression: its text, its type, whether it may fail the task, and whether it is a string literal."""
 
     text: str
-    type: Type
+    type: ColumnType
     raises: bool = False
     literal: bool = False
 
     @property
     def kind(self) -> str:
-        """The kind of a scalar; raises `NotNative` for other types."""
-        if not isinstance(self.type, Scalar):
+        """The kind of a scalar type; raises `NotNative` for other types."""
+        if not isinstance(self.type, ScalarType):
             raise NotNative("it computes with values that only Python knows")
         return self.type.kind
 
@@ -41,26 +41,27 @@ def struct(parts: tuple[str, ...]) -> str:
     return f"named_struct({fields})"
 
 
-def raising(error: str, message: str, hint: str | None = None) -> str:
+def raise_error(error: str, message: str, hint: str | None = None) -> str:
     """Return the SQL that fails the task with an error's name and message."""
     return f"raise_error({quote(f'{error}: {with_hint(message, hint)}')})"
 
 
-def named(columns: Mapping[str, str]) -> list[str]:
-    """Return columns as SQL, each under its name."""
+def aliased(columns: Mapping[str, str]) -> list[str]:
+    """Return SQL expressions with their names as aliases."""
     return [f"{text} as {name}" for name, text in columns.items()]
 
 
-def settled(text: str) -> str:
-    """Return the SQL of a value that is computed for each row before anything above it: what it raises, no filter gets round.
+def not_pushed_down(text: str) -> str:
+    """Return the SQL of a value that no filter is pushed below, so that what it raises is raised for every row.
 
-    Spark moves filters below what is deterministic, and into files. Where no task reads the value nothing is computed.
+    Spark pushes filters below deterministic expressions and into file scans; `spark_partition_id()` is not deterministic. Column
+    pruning still applies: a value that nothing reads is not computed.
     """
     return f"if(spark_partition_id() >= 0, {text}, NULL)"
 
 
 def quote(text: str) -> str:
-    """Return a text as an SQL literal that no setting of the session can read otherwise.
+    """Return a text as an SQL literal that has the same meaning under every session setting.
 
     >>> quote("a b"), quote("it's")
     ("'a b'", "decode(unhex('69742773'), 'UTF-8')")
@@ -79,7 +80,7 @@ def integer(value: int) -> str:
 
 
 def double(value: float) -> str:
-    """Return a float as an SQL literal of the same bits.
+    """Return a float as an SQL literal with the same bits.
 
     >>> double(0.1), double(math.inf)
     ('0.1D', "double('Infinity')")
@@ -92,7 +93,7 @@ def double(value: float) -> str:
 
 
 def floor_div(text: str, divisor: int) -> str:
-    """Return the SQL of `x // divisor` for a positive constant; never through double, and no overflow.
+    """Return the SQL of `x // divisor` for a positive constant, without doubles and without overflow.
 
     >>> floor_div("x", 10)
     '((x) div 10L - if((x) % 10L < 0, 1L, 0L))'
@@ -102,7 +103,7 @@ def floor_div(text: str, divisor: int) -> str:
 
 
 def plus_time(text: str, duration: int) -> str:
-    """Return the SQL of a time moved by a constant: INFINITY absorbs, another overflow fails the task."""
+    """Return the SQL of a time plus a constant: INFINITY stays INFINITY, any other overflow fails the task."""
     if duration in (0, INFINITY):
         return text if duration == 0 else integer(INFINITY)
     infinity, moved = integer(INFINITY), f"{text} + {integer(duration)}"
@@ -110,11 +111,11 @@ def plus_time(text: str, duration: int) -> str:
     return f"CASE WHEN {text} = {infinity} THEN {infinity} WHEN {inside} THEN {moved} ELSE {_OVERFLOW} END"
 
 
-_OVERFLOW: Final = raising("TimeOverflow", "a time leaves the range of times, int64 ticks")
+_OVERFLOW: Final = raise_error("TimeOverflow", "a time leaves the range of times, int64 ticks")
 
 
 def moved_time(time: str, duration: str) -> str:
-    """Return the SQL of `add_time`."""
+    """Return the SQL of `add_time`: the sum of a time and a duration, where INFINITY stays INFINITY."""
     infinity = integer(INFINITY)
     total = f"coalesce(nullif(try_add({time}, {duration}), {infinity}), {_OVERFLOW})"
     return f"CASE WHEN {time} = {infinity} OR {duration} = {infinity} THEN {infinity} ELSE {total} END"

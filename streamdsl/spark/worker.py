@@ -1,4 +1,4 @@
-"""What Spark's Python workers call: stages that travel as bytes, loaded once."""
+"""Entry points of Spark's Python workers: pickled stages, which each worker loads once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 def run_rows(blob: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     """Run a shipped row stage."""
-    return loaded(blob).run(batches)  # type: ignore[no-any-return]
+    return load_stage(blob).run(batches)  # type: ignore[no-any-return]
 
 
 def run_group(blob: bytes, table: Any) -> Any:
     """Run a shipped group stage on one group."""
-    return loaded(blob).run(table)
+    return load_stage(blob).run(table)
 
 
 @lru_cache(maxsize=64)
-def loaded(blob: bytes) -> Any:
-    """Return what was shipped."""
+def load_stage(blob: bytes) -> Any:
+    """Return a stage from its pickled form, which is cached."""
     return pickle.loads(blob)

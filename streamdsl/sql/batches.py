@@ -9,7 +9,7 @@ from typing import Any
 from streamdsl.errors import QueryError
 from streamdsl.papers import cql
 from streamdsl.papers.cql import BatchStream, Relation
-from streamdsl.papers.cql.group import group_of
+from streamdsl.papers.cql.stream_groups import group_of
 from streamdsl.plan.node import Source
 from streamdsl.sql.parsing import name_of
 from streamdsl.sql.sources import Sources

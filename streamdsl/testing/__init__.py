@@ -4,14 +4,14 @@ Hypothesis strategies are in `streamdsl.testing.strategies`, the only module her
 `streamdsl_pytest` has fixtures for the functions that draw at random.
 """
 
-from streamdsl.testing.checking import UdmReport, check_udm
-from streamdsl.testing.clock import VirtualClock
 from streamdsl.testing.compare import assert_cht_equal
+from streamdsl.testing.event_tables import events
 from streamdsl.testing.marbles import marbles
-from streamdsl.testing.orders import arrival_order, arrival_orders
-from streamdsl.testing.tables import events
-from streamdsl.testing.timeline import timeline
+from streamdsl.testing.random_orders import arrival_order, arrival_orders
+from streamdsl.testing.timelines import timeline
 from streamdsl.testing.udm import run_udm
+from streamdsl.testing.udm_checks import UdmReport, check_udm
+from streamdsl.testing.virtual_clock import VirtualClock
 
 __all__ = [
     "UdmReport",

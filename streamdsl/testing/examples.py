@@ -1,4 +1,4 @@
-"""What a law is tried on: the members of a window, rows in order, or a physical stream; and ways to make examples smaller."""
+"""Random examples of laws, and their shrinking: members of a window, rows in order, or a physical stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from random import Random
 from typing import Any, Final
 
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Lifetime, problems
-from streamdsl.testing.orders import arrival_order
-from streamdsl.testing.payloads import simpler
-from streamdsl.testing.states import member, own, row_order, whole
+from streamdsl.testing.live_window import compute_rows, deep_copy, member, row_order
+from streamdsl.testing.random_orders import arrival_order
+from streamdsl.testing.random_payloads import simpler_payloads
 from streamdsl.testing.subject import Subject
 from streamdsl.windows import Clip, Output
 
@@ -25,7 +25,7 @@ KINDS: Final = (*FIXED_KINDS, "snapshot", "count")
 
 @dataclass(frozen=True)
 class WindowExample:
-    """The members of one window, and the seed of all that a law chooses at random."""
+    """The members of one window, and the seed of a law's random choices."""
 
     rows: tuple[CHTRow[Any], ...]
     window: Lifetime
@@ -42,7 +42,7 @@ class WindowExample:
         for rows in _fewer(self.rows, least):
             yield replace(self, rows=rows)
         for i, row in enumerate(self.rows):
-            payloads = simpler(row.payload) if self.made_up else ()
+            payloads = simpler_payloads(row.payload) if self.made_up else ()
             others = [row._replace(le=life.le, re=life.re) for life in _simpler(row, self.window)]
             for other in [*others, *(row._replace(payload=payload) for payload in payloads)]:
                 yield replace(self, rows=(*self.rows[:i], other, *self.rows[i + 1 :]))
@@ -104,7 +104,7 @@ def _window_example(subject: Subject, rng: Random, rows: Sequence[CHTRow[Any]]) 
 
 
 def _made_up(subject: Subject, rng: Random, size: int, wide: bool) -> list[CHTRow[Any]]:
-    """Return members of payloads that are made up; of all magnitudes where that is asked for, and the module has answers."""
+    """Return members with generated payloads; of all magnitudes if `wide`, and if the module has results for them."""
     period = subject.window
     lives = [_member_life(period, rng) for _ in range(size)]
     if wide and subject.takes_wide:
@@ -116,9 +116,9 @@ def _made_up(subject: Subject, rng: Random, size: int, wide: bool) -> list[CHTRo
 
 def _answered(subject: Subject, rows: Sequence[CHTRow[Any]]) -> bool:
     """Say whether a module has an answer for members: its payloads need not be of any magnitude."""
-    members = [member(row._replace(payload=own(row.payload))) for row in rows]
+    members = [member(row._replace(payload=deep_copy(row.payload))) for row in rows]
     try:
-        whole(subject.fresh(), members, subject.window, subject.strictest_clip, Output.ALIGN)
+        compute_rows(subject.fresh(), members, subject.window, subject.strictest_clip, Output.ALIGN)
     except Exception:  # whatever a module raises
         return False
     return True
@@ -133,7 +133,7 @@ def _member_life(window: Lifetime, rng: Random) -> Lifetime:
 
 @dataclass(frozen=True)
 class RowsExample:
-    """Rows in the order in which a stream operator sees them, and the seed of all that a law chooses at random."""
+    """Rows in the order in which a stream operator sees them, and the seed of a law's random choices."""
 
     rows: tuple[CHTRow[Any], ...]
     seed: int
@@ -151,7 +151,7 @@ class RowsExample:
         if in_a_row != self.rows:
             yield replace(self, rows=in_a_row)
         for i, row in enumerate(self.rows if self.made_up else ()):
-            for payload in simpler(row.payload):
+            for payload in simpler_payloads(row.payload):
                 rows = (*self.rows[:i], row._replace(payload=payload), *self.rows[i + 1 :])
                 yield replace(self, rows=tuple(sorted(rows, key=row_order)))
 
@@ -172,7 +172,7 @@ def rows_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator
 
 @dataclass(frozen=True)
 class StreamExample:
-    """A physical stream, the kind of windows over it, and the seed of all that a law chooses at random."""
+    """A physical stream, the kind of windows over it, and the seed of a law's random choices."""
 
     events: tuple[Event[Any], ...]
     kind: str

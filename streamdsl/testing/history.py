@@ -9,8 +9,8 @@ from streamdsl.errors import QueryError, shortened
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventReader, Insert, Retract
 from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.testing.event_tables import events as read_table
 from streamdsl.testing.marbles import marbles
-from streamdsl.testing.tables import events as read_table
 from streamdsl.udm.bases import IntervalEvent
 
 Row: TypeAlias = tuple[int, int, Any] | IntervalEvent[Any]

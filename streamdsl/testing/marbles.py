@@ -60,7 +60,7 @@ def marbles(diagram: str, values: Mapping[str, Any] | None = None, *, start: int
     Insert(id='b2', le=2, re=5, payload='b2')
     Retract(id='b', le=4, re=9, re_new=4, payload=...)
     """
-    story = _Story(values or {})
+    story = _EventHistory(values or {})
     for number, text in enumerate(diagram.splitlines()):
         found = _LINE.match(text)
         assert found is not None
@@ -68,7 +68,7 @@ def marbles(diagram: str, values: Mapping[str, Any] | None = None, *, start: int
         if name == RULER:
             start = _first_tick(drawing)
         else:
-            story.tell(_Line(name, drawing, start), number)
+            story.tell(_DiagramLine(name, drawing, start), number)
     return story.events
 
 
@@ -83,7 +83,7 @@ def _first_tick(drawing: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _DiagramLine:
     """A line of a diagram: its name ("" if it has none), and what is drawn from tick `start` on."""
 
     name: str
@@ -136,17 +136,17 @@ class _Line:
 
 
 @dataclass
-class _Story:
-    """The events so far, and how long each of them lives now."""
+class _EventHistory:
+    """The events of the lines so far, and the current RE of each."""
 
     values: Mapping[str, Any]
     events: list[Event[Any]] = field(default_factory=list)
     known: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
-    """By name and LE: the id, the RE now, and the line that said so."""
+    """By name and LE: the id, the current RE, and the number of the line that set it."""
     used: dict[str, int] = field(default_factory=dict)
 
-    def tell(self, line: _Line, number: int) -> None:
-        """Take the next line."""
+    def tell(self, line: _DiagramLine, number: int) -> None:
+        """Add the events of the next line."""
         for name, le, re in line.drawn():
             if name == _CTI:
                 self.events.append(Cti(le))

@@ -56,7 +56,7 @@ def _argument(cls: Any, arguments: Sequence[Any]) -> Any:
 
 
 def _resolved(argument: Any, cls: type) -> Any:
-    """Return the type that a name in quotes stands for."""
+    """Return the type of a forward reference."""
     name = argument.__forward_arg__ if isinstance(argument, ForwardRef) else argument
     if not isinstance(name, str):
         return argument

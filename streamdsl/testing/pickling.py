@@ -1,4 +1,4 @@
-"""Modules and states stored with pickle and loaded again."""
+"""Round trips of modules and states through pickle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from streamdsl.testing.payload_types import FUNCTION_MODULES
 
 
-class Store:
+class PickleStore:
     """Stores a module and its states, and loads them.
 
     A class or function is stored by its name. Where no process finds it by that name (it is in `__main__` or in a function, or a
     decorator has replaced it), only data is stored here; code is what pyspark's cloudpickle stores, as Spark would.
 
     >>> from streamdsl.udm.builtin import Count
-    >>> Store(Count()).again({"a": (1, 2)})
+    >>> PickleStore(Count()).again({"a": (1, 2)})
     {'a': (1, 2)}
     """
 
@@ -27,13 +27,13 @@ class Store:
         self._code = module.function if isinstance(module, FUNCTION_MODULES) else type(module)
 
     def again(self, value: Any) -> Any:
-        """Return what loading gives of a value that was stored."""
+        """Return a value after it was stored and loaded."""
         if is_named(self._code):
             return pickle.loads(pickle.dumps(value))
         return _loaded(value, self._code)
 
     def store_code(self) -> None:
-        """Store the module's code if it has no name and pyspark is there. To load it would replace the code that is there."""
+        """Store the module's code if it has no importable name and pyspark is installed; loading it would replace the code."""
         if is_named(self._code):
             return
         try:
@@ -47,7 +47,7 @@ def is_named(code: Any) -> bool:
     """Say whether another process finds a class or a function by its name.
 
     >>> class Local: ...
-    >>> is_named(Store), is_named(Local)
+    >>> is_named(PickleStore), is_named(Local)
     (True, False)
     """
     if code.__module__ == "__main__":

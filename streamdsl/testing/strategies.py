@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from streamdsl.temporal import CHT, INFINITY, Event, Lifetime, Record
-from streamdsl.testing.orders import arrival_order
 from streamdsl.testing.payload_types import payload_type
-from streamdsl.testing.payloads import draw_payload
+from streamdsl.testing.random_orders import arrival_order
+from streamdsl.testing.random_payloads import draw_payload
 from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent
 
 T = TypeVar("T")

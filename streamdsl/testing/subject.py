@@ -1,4 +1,4 @@
-"""The module under test, with all that its laws need to know of it."""
+"""The subject of a check: the module under test, with its payloads and the way in which queries use it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 from streamdsl.errors import QueryError
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit
 from streamdsl.testing.history import History, rows_of
+from streamdsl.testing.live_window import deep_copy
 from streamdsl.testing.payload_types import payload_type
-from streamdsl.testing.payloads import VALUES, WIDE, draw_payload
-from streamdsl.testing.states import own
+from streamdsl.testing.random_payloads import VALUES, WIDE, draw_payload
 from streamdsl.udm.bases import Agg, AnyModule, AnyUDA, AnyUDO
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.stream_operator import UDSO, AnyUDSO
@@ -53,11 +53,13 @@ class Subject:
 
     def fresh(self) -> Any:
         """Return a copy of the module that has computed nothing yet."""
-        return own(self.module)
+        return deep_copy(self.module)
 
     def draw_payload(self, rng: Random, wide: bool = False) -> Any:
         """Return a payload: one of the given events', else one that is made up; `wide`: of all magnitudes."""
-        return own(rng.choice(self.given).payload) if self.given else draw_payload(self.payload, rng, WIDE if wide else VALUES)
+        return (
+            deep_copy(rng.choice(self.given).payload) if self.given else draw_payload(self.payload, rng, WIDE if wide else VALUES)
+        )
 
     @property
     def takes_wide(self) -> bool:
@@ -83,7 +85,7 @@ def subject_of(
     output: Output | None,
     spark: Any,
 ) -> Subject:
-    """Return the subject that `check_udm` was asked to check; raises `QueryError` for one that cannot be checked."""
+    """Return the subject of `check_udm`'s arguments; raises `QueryError` for a module that cannot be checked."""
     found = _instance(module)
     if isinstance(found, UDSO) and (window, tuple(clips), output) != (None, tuple(Clip), None):
         raise QueryError(f"{found.label} is a stream operator, and has no windows", hint="leave window, clips and output out")

@@ -10,7 +10,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHT, CHTRow, Cti, Insert, Lifetime
 from streamdsl.testing.history import History, arrivals_of, rows_of
-from streamdsl.testing.states import LiveWindow, follow, member, row_order, whole
+from streamdsl.testing.live_window import LiveWindow, compute_rows, member, process_rows, row_order
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output
@@ -64,7 +64,7 @@ def run_udm(
         if (window, clip, output) != (None, Clip.NONE, Output.ALIGN):
             raise QueryError(f"{udm.label} is a stream operator, and has no windows", hint=f"run_udm({udm.label}(...), events)")
         rows = sorted((row for row in rows_of(events) if row.le < row.re), key=row_order)
-        return follow(udm, udm.create_state(), map(member, rows))[1]
+        return process_rows(udm, udm.create_state(), map(member, rows))[1]
     if window is None:
         raise QueryError(f"{udm.label} computes windows, and is given none", hint="run_udm(module, events, window=(le, re))")
     given = events if isinstance(events, (str, CHT)) else list(events)
@@ -73,7 +73,7 @@ def run_udm(
         rows = _as_they_arrive(LiveWindow(udm, period, clip, output), given, seed)
     else:
         members = [member(row) for row in _shuffled(given, seed) if _belongs(row, period)]
-        rows = whole(udm, members, period, clip, output) if members else []
+        rows = compute_rows(udm, members, period, clip, output) if members else []
     if isinstance(udm, AnyUDA):
         return rows[0].payload if rows else None
     return rows

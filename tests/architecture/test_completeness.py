@@ -13,9 +13,9 @@ from streamdsl.engine.lower import OPERATORS, named_operator
 from streamdsl.engine.operator import Operator
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node, Source, Windowed
+from streamdsl.spark.execution_notes import explain_spark
 from streamdsl.spark.lower import LOWERINGS, MODULES
-from streamdsl.spark.support import explain_spark
-from streamdsl.spark.windows import FRAMES
+from streamdsl.spark.windows import WINDOW_AGGREGATIONS
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.udm import builtin
 from tests import spark_matrix
@@ -100,7 +100,9 @@ def test_the_table_of_spark_is_that_of_the_code_and_has_everything_that_spark_li
     shown_nodes = set().union(*map(nodes_of, plans), {Group, GroupApply})
     assert [cls.__name__ for cls in NODES if cls not in shown_nodes] == [], "a row says how it runs, or why it does not"
     assert set(LOWERINGS) <= set(NODES)
-    assert set(FRAMES) == {type(node.windows) for plan in plans for node in plan.walk() if isinstance(node, Windowed)}
+    assert set(WINDOW_AGGREGATIONS) == {
+        type(node.windows) for plan in plans for node in plan.walk() if isinstance(node, Windowed)
+    }
     assert {kind for kind in MODULES if not any(isinstance(each, kind) for each in spark_matrix.MODULES.values())} == set()
     shown = {type(each.function) for each in spark_matrix.AGGREGATES.values()}
     known = {cls for _, cls in inspect.getmembers(builtin, inspect.isclass) if cls.__module__ == builtin.__name__}

@@ -39,7 +39,7 @@ def test_nothing_needs_the_second_reference() -> None:
 
 LATE: Final = {
     ("streamdsl.result", "io"),
-    ("streamdsl.testing.queries", "sources"),
+    ("streamdsl.testing.law_queries", "sources"),
     ("streamdsl.stream", "sql"),
 }
 """Convenience methods that hand over to a later room when they are called; besides these only the facade does, to the core."""
@@ -206,10 +206,10 @@ CYCLES: Final = {
     ): "a node is asked for itself as JSON and as a picture, which know every node",
     frozenset(
         {
-            "streamdsl.papers.cql.making",
+            "streamdsl.papers.cql.window_relations",
             "streamdsl.papers.cql.relation",
-            "streamdsl.papers.cql.running",
-            "streamdsl.papers.cql.streams",
+            "streamdsl.papers.cql.relation_session",
+            "streamdsl.papers.cql.batch_stream",
         }
     ): "windows make relations of streams, and relations make streams",
     frozenset({"streamdsl.engine.attached", "streamdsl.engine.running_query"}): "a running query is joined by others, which run",

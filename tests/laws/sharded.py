@@ -14,16 +14,16 @@ import streamdsl as sd
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Node
 from streamdsl.spark.codec import decode, encode
+from streamdsl.spark.column_types import INT, STR, JsonType, RecordType
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.streaming.brought import brought
-from streamdsl.spark.streaming.cut import Stage
-from streamdsl.spark.streaming.layout import Part, laid_out
-from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, opened, parcels_of
-from streamdsl.spark.types import INT, STR, Json, Row
+from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
+from streamdsl.spark.streaming.plan_stages import PlanStage
+from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Message, messages_of, unpack_output
 from streamdsl.temporal import Cti, Insert
 
 RECORD = Schema.record(("k", "v"))
-TYPE = Row(RECORD, (STR, INT))
+TYPE = RecordType(RECORD, (STR, INT))
 
 
 def frame_of(events: Sequence[Any]) -> Any:
@@ -47,14 +47,14 @@ class Streamed:
 
     def __init__(self, query: sd.Stream[Any], shards: int, emit: Any = "speculative", seed: int = 0) -> None:
         on_spark = query.on_spark(None)
-        made = brought(on_spark._plan, on_spark._own)
+        made = precompute_bounded(on_spark._plan, on_spark._own)
         flows = {each.source: Flow.of(TYPE, each.unit or "tick", lambda: None) for each in _sources(made.plan)}
-        self.parts = laid_out(made.plan, {**flows, **made.flows}, range(shards), emit, made.rows)
-        self.out = self.parts[-1].shards.sent_as
+        self.stages = lay_out(made.plan, {**flows, **made.flows}, range(shards), emit, made.rows)
+        self.out = self.stages[-1].shard_stage.sent_as
         self._states: dict[tuple[int, int], bytes] = {}
         self._draw = random.Random(seed)
         self.rejected: list[tuple[int, int, int]] = []
-        self._ctis = dict.fromkeys(range(self.parts[-1].shards.shards), sd.MIN_TIME)
+        self._ctis = dict.fromkeys(range(self.stages[-1].shard_stage.shards), sd.MIN_TIME)
         self.sources = list(flows.keys() - made.flows.keys())
 
     @property
@@ -65,20 +65,22 @@ class Streamed:
     def batch(self, events: Mapping[str, Sequence[Any]]) -> list[Any]:
         """Take a micro-batch of the sources, and return what the last stage sends as events."""
         sent: dict[int, list[tuple[int, bytes]]] = {}
-        for number, part in enumerate(self.parts):
-            waiting: dict[int, list[Parcel]] = defaultdict(list)
-            for leg in part.legs:
-                if isinstance(leg.origin, Stage):
-                    frames = [_sent_frame(each) for each in self._tasks(sent[id(leg.origin)])]
+        for number, sharded in enumerate(self.stages):
+            waiting: dict[int, list[Message]] = defaultdict(list)
+            for exchange in sharded.exchanges:
+                if isinstance(exchange.origin, PlanStage):
+                    frames = [_sent_frame(each) for each in self._tasks(sent[id(exchange.origin)])]
                 else:
-                    frames = [frame_of(each) for each in self._tasks(events[leg.origin.source])]
+                    frames = [frame_of(each) for each in self._tasks(events[exchange.origin.source])]
                 for frame in frames or [None]:
-                    for parcels in leg.stage.run([] if frame is None else [frame]):
-                        for parcel in parcels_of(parcels):
-                            waiting[parcel.shard].append(parcel)
-            sent[id(part.stage)] = list(self._in_shards(number, part, waiting))
+                    for messages in exchange.stage.run([] if frame is None else [frame]):
+                        for message in messages_of(messages):
+                            waiting[message.shard].append(message)
+            sent[id(sharded.stage)] = list(self._in_shards(number, sharded, waiting))
         return [
-            event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, _sent_frame([(shard, blob)]))
+            event
+            for shard, blob in sent[id(self.stages[-1].stage)]
+            for event in self._events(shard, _sent_frame([(shard, blob)]))
         ]
 
     def _tasks(self, rows: Sequence[Any]) -> list[list[Any]]:
@@ -87,15 +89,15 @@ class Streamed:
             self._draw.choice(tasks).append(row)
         return [task for task in tasks if task]
 
-    def _in_shards(self, number: int, part: Part, waiting: Mapping[int, list[Parcel]]) -> Iterator[tuple[int, bytes]]:
-        for shard, parcels in waiting.items():
-            self._draw.shuffle(parcels)
-            running = part.shards.open(self._states.get((number, shard)), shard)
-            yield from ((shard, blob) for blob in running.take(parcels))
+    def _in_shards(self, number: int, sharded: ShardedStage, waiting: Mapping[int, list[Message]]) -> Iterator[tuple[int, bytes]]:
+        for shard, messages in waiting.items():
+            self._draw.shuffle(messages)
+            running = sharded.shard_stage.open(self._states.get((number, shard)), shard)
+            yield from ((shard, blob) for blob in running.take(messages))
             self._states[number, shard] = running.snapshot()
 
     def _events(self, shard: int, sent: Any) -> Iterator[Any]:
-        table = pa.Table.from_batches(opened([sent]))
+        table = pa.Table.from_batches(unpack_output([sent]))
         payloads = decode(table.column("p").combine_chunks(), self.out)
         payloads = [_parsed(payload, self.out) for payload in payloads]
         for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
@@ -113,9 +115,9 @@ def _parsed(value: Any, kind: Any) -> Any:
     """Return a value with what nothing declares read from its text."""
     if value is None:
         return None
-    if isinstance(kind, Json):
+    if isinstance(kind, JsonType):
         return json.loads(value)
-    if isinstance(kind, Row):
+    if isinstance(kind, RecordType):
         values = [_parsed(each, field) for each, field in zip(kind.schema.values(value), kind.fields, strict=True)]
         return kind.schema.build(values)
     return value

@@ -11,7 +11,7 @@ from hypothesis import given
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.errors import EventError, FieldNotFound, QueryError, SessionError
-from streamdsl.papers.cql import running
+from streamdsl.papers.cql import relation_session
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked
@@ -27,7 +27,7 @@ def test_a_session_gives_what_the_whole_input_gives(many: int, seed: int) -> Non
     made = query(rng, known).made
     session = made.open(semantics=semantics)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "_MANY", many)
+        patch.setattr(relation_session, "_MIN_SPLIT", many)
         came, went = run(rng, session, known)
     assert bag(came) == bag(made.istream(semantics).events())
     assert bag(went) == bag(made.dstream(semantics).events())

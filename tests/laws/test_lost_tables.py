@@ -252,5 +252,5 @@ def test_two_processes_that_write_one_stream_write_it_once(kind: str, tmp_path: 
 def test_of_two_processes_with_streams_of_their_own_one_is_refused(kind: str, tmp_path: Path) -> None:
     (one, said), (other, told) = sorted(together(kind, tmp_path, ["one", "other"]))
     assert (one, said, other) == (0, "", 1)
-    assert "is kept by another stream" in told
+    assert "belongs to another stream" in told
     assert ids_in(kind, tmp_path) == sorted(map(str, range(20)))

@@ -22,7 +22,7 @@ from streamdsl.errors import EventError, SchemaError
 from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
-from streamdsl.testing.orders import arrival_order
+from streamdsl.testing.random_orders import arrival_order
 from streamdsl.udm import UDSO
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
@@ -33,10 +33,10 @@ pytest.importorskip("pyspark")
 
 from streamdsl.expr.table import column_of
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.placing import ById, Together, shard_places
-from streamdsl.spark.streaming.route import FromSource, RouteStage, Way
-from streamdsl.spark.streaming.shard import in_sequence
-from streamdsl.spark.streaming.wire import INSERT, opened, packed
+from streamdsl.spark.streaming.exchange import ExchangeStage, Route, SourceOrigin
+from streamdsl.spark.streaming.partitioning import HashById, SinglePartition, hash_to_shards
+from streamdsl.spark.streaming.shard import in_valid_order
+from streamdsl.spark.streaming.wire import INSERT, to_ipc, unpack_output
 from tests.laws.sharded import TYPE, Streamed, frame_of
 
 
@@ -258,8 +258,8 @@ KEYS = st.one_of(
 
 @given(st.lists(KEYS, min_size=1), st.integers(1, 7))
 def test_equal_keys_go_to_one_shard(keys: list[Any], n: int) -> None:
-    together = shard_places([column_of(keys)], n).tolist()
-    alone = [int(shard_places([column_of([key])], n)[0]) for key in keys]
+    together = hash_to_shards([column_of(keys)], n).tolist()
+    alone = [int(hash_to_shards([column_of([key])], n)[0]) for key in keys]
     assert together == alone
     places: dict[Any, int] = {}
     for key, place in zip(map(payload_key, keys), together, strict=True):
@@ -269,7 +269,7 @@ def test_equal_keys_go_to_one_shard(keys: list[Any], n: int) -> None:
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=3))), st.integers(1, 5))
 def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) -> None:
-    places = ById().places(None, pa.array(ids, pa.string()), n).tolist()  # type: ignore[arg-type]
+    places = HashById().shard_indexes(None, pa.array(ids, pa.string()), n).tolist()  # type: ignore[arg-type]
     assert set(places) <= set(range(n))
     assert len({(id, place) for id, place in zip(ids, places, strict=True) if id is not None}) == len({*ids} - {None})
 
@@ -278,19 +278,19 @@ def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) 
 def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int, rng: Any) -> None:
     rows: list[Any] = arrival_order(history, Random(seed), ctis=False)
     rng.shuffle(rows)
-    assert CHT.from_events(in_sequence(rows)) == history
+    assert CHT.from_events(in_valid_order(rows)) == history
 
 
 def test_retractions_of_two_uses_of_an_id_are_not_put_together() -> None:
     one, other = Insert("a", 1, 9, "x"), Insert("a", 0, 1, "y")
     rows: list[Any] = [one, Retract("a", 1, 9, 1, "x"), other, Retract("a", 0, 1, 0, "y")]
-    assert {(row.le, row.re, row.re_new) for row in in_sequence(rows) if isinstance(row, Retract)} == {(1, 9, 1), (0, 1, 0)}
+    assert {(row.le, row.re, row.re_new) for row in in_valid_order(rows) if isinstance(row, Retract)} == {(1, 9, 1), (0, 1, 0)}
 
 
 def test_an_id_that_a_shard_uses_again_is_another_one_for_those_who_read() -> None:
     table = pa.table({"kind": [INSERT, INSERT], "id": ["a", "a"], "le": [1, 5]})
-    sent = pa.RecordBatch.from_pydict({"shard": [0], "blob": [packed(table)]})
-    assert len({id for batch in opened([sent]) for id in batch.column("id").to_pylist()}) == 2
+    sent = pa.RecordBatch.from_pydict({"shard": [0], "blob": [to_ipc(table)]})
+    assert len({id for batch in unpack_output([sent]) for id in batch.column("id").to_pylist()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -300,8 +300,8 @@ def test_rows_that_are_no_events_are_refused(column: str, value: Any, said: str)
     frame = frame_of([Insert("a", 1, 5, {"k": "a", "v": 1}), Cti(3)])
     place = frame.schema.names.index(column)
     wrong = frame.set_column(place, column, pa.array([value, frame.column(place)[1].as_py()], frame.schema.field(column).type))
-    way = Way("s", sd.source("s").plan(), Together(), TYPE, (0,))
-    route = RouteStage(FromSource("s", payload_of(TYPE, None), None, "tick"), (way,))
+    way = Route("s", sd.source("s").plan(), SinglePartition(), TYPE, (0,))
+    route = ExchangeStage(SourceOrigin("s", payload_of(TYPE, None), None, "tick"), (way,))
     assert len(list(route.run([frame]))) == 3
     with pytest.raises((EventError, SchemaError), match=said):
         list(route.run([wrong]))

@@ -46,7 +46,7 @@ FAST = {
     "spark.log.level": "OFF",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "tests.spark.daemon",
+    "spark.python.daemon.module": "tests.spark.worker_daemon",
 }
 _ROOT = str(Path(__file__).parents[2])
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

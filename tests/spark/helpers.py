@@ -12,8 +12,8 @@ import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.spark import explain_spark
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import source_of_rows, told, told_by
 from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.source_frames import collect, result_frame, source_of_rows
 from streamdsl.testing import assert_cht_equal
 
 PYTHON = re.compile("ArrowEval|PythonUDF|MapInArrow|FlatMapGroups|FlatMapCoGroups|BatchEvalPython")
@@ -70,8 +70,8 @@ def check_noted(
     """Assert that Spark's answer is the expected one and the notes are true; return whether no Python runs."""
     low = lowering(query.plan(), flows or _flows(query, inputs), until)
     flow = lower(low)
-    frame = told_by(flow)
-    assert_cht_equal(told(flow, frame), expected)
+    frame = result_frame(flow)
+    assert_cht_equal(collect(flow, frame), expected)
     native = all(note.how == "native" for note in low.notes.values())
     assert native == (PYTHON.search(physical_plan(frame)) is None)
     return native

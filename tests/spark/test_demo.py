@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from streamdsl.demo.files import Period
+from streamdsl.demo.flight_files import Period
 from streamdsl.demo.main import demo
 from streamdsl.demo.queries import QUESTIONS
 from streamdsl.demo.replay import REPLAYED

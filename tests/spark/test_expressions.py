@@ -21,10 +21,10 @@ from streamdsl.expr.schema import Schema
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
-from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
+from streamdsl.spark.column_types import type_of_payloads
+from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.operations import SQL
 from streamdsl.spark.sql import NotNative
-from streamdsl.spark.types import type_of_payloads
 from streamdsl.testing import assert_cht_equal
 from tests.laws.places import PLACES, SOME, bindings
 from tests.laws.words import BIG, INTS, OTHERS, TEXTS, VALUES, fields, native, node, rows
@@ -53,7 +53,7 @@ def on_spark(expr: Expr, payloads: Sequence[Any], schema: Schema) -> list[Any]:
     rows = [sd.Insert(n, n, n + 1, {"n": n, **payload}) for n, payload in enumerate(payloads)]
     kind = type_of_payloads(numbered, [row.payload for row in rows])
     made = Make(Schema.tuple(2), (Field("n"), expr))
-    to_sql(made, Env((RowAt(kind),)))
+    to_sql(made, Env((PayloadRef(kind),)))
     plan = Select(Source("s", numbered), made)
     found = run_batch(plan, {"s": bind(rows, plan.input)}).cht()  # type: ignore[arg-type]
     return [value for _, value in sorted(row.payload for row in found)]
@@ -136,7 +136,7 @@ def check_values(exprs: Sequence[Expr], payloads: Sequence[dict[str, Any]]) -> N
         for n, payload in enumerate(payloads)
     ]
     schema = Schema.record(tuple(guarded[0]))
-    for some in batches(exprs, Env((RowAt(type_of_payloads(schema, guarded)),))):
+    for some in batches(exprs, Env((PayloadRef(type_of_payloads(schema, guarded)),))):
         made = Make(Schema.tuple(len(some)), tuple(Choose(((Field(f"g{i}"), exprs[i]),), Constant(None)) for i in some))
         for n, values in enumerate(on_spark(made, guarded, schema)):
             for i, value in zip(some, values, strict=True):
@@ -191,7 +191,7 @@ def test_words_of_other_types_run_in_python() -> None:
         for arity in {len(kinds) for kinds in word.native}:
             for kinds in set(itertools.product(VALUES, repeat=arity)) - set(word.native):
                 payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}
-                row = RowAt(type_of_payloads(Schema.record(tuple(payload)), [payload]))
+                row = PayloadRef(type_of_payloads(Schema.record(tuple(payload)), [payload]))
                 with pytest.raises(NotNative):
                     to_sql(node(word, fields(arity)), Env((row,)))
 
@@ -199,7 +199,7 @@ def test_words_of_other_types_run_in_python() -> None:
 def test_the_table_says_of_what_type_a_native_word_is() -> None:
     for word, kinds, result in native():
         payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}
-        row = Env((RowAt(type_of_payloads(Schema.record(tuple(payload)), [payload])),))
+        row = Env((PayloadRef(type_of_payloads(Schema.record(tuple(payload)), [payload])),))
         expr = tries(word, kinds)[0]
         assert to_sql(expr, row).kind == result, (word.name, kinds)
 
@@ -296,7 +296,7 @@ def test_what_is_not_certain_runs_in_python(name: str) -> None:
     plan = sd.source("s").select(IN_PYTHON[name]).plan()
     assert isinstance(plan, Select)
     with pytest.raises(NotNative):
-        to_sql(plan.projection, Env((RowAt(kind),)))
+        to_sql(plan.projection, Env((PayloadRef(kind),)))
 
 
 def test_what_python_computes_has_a_type_where_that_is_certain() -> None:
@@ -306,7 +306,7 @@ def test_what_python_computes_has_a_type_where_that_is_certain() -> None:
     )
     plan = query.plan()
     assert isinstance(plan, Select)
-    row = RowAt(type_of_payloads(Schema.record(("a", "f", "s")), [rows[0][2]]))
+    row = PayloadRef(type_of_payloads(Schema.record(("a", "f", "s")), [rows[0][2]]))
     assert infer(plan.projection, Env((row,))).ddl == "struct<f0:string,f1:double,f2:string,f3:string>"
     given = {"s": [sd.Insert(n, *row) for n, row in enumerate(rows)]}
     longer = query.where(lambda e: (sd.functions.length(e.u) > 0) & (e.f >= 1))

@@ -21,12 +21,12 @@ import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import WindowAggregate
-from streamdsl.spark.frames import collected, source_of_rows
+from streamdsl.spark.column_types import INT
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
-from streamdsl.spark.row_stage import Payload, Reader
+from streamdsl.spark.row_stage import BatchReader, PayloadColumn
 from streamdsl.spark.shipping import load_values
-from streamdsl.spark.types import INT
+from streamdsl.spark.source_frames import collect_flow, source_of_rows
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import Agg
@@ -212,7 +212,7 @@ def found_on(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: in
     low = lowering(query.plan(), flows, until)
     flow = lower(low)
     assert "partials" in {note.how for note in low.notes.values()} or not any(map(len, inputs.values()))
-    return collected(flow)
+    return collect_flow(flow)
 
 
 @pytest.mark.parametrize("name", PARTIAL)
@@ -274,7 +274,7 @@ def test_a_task_holds_few_states() -> None:
     batch = pa.RecordBatch.from_pydict(
         {"le": [0, 0, 3], "re": [9, 9, 4], "p": [1, 2, 4], "k0": ["a", "b", "a"], "lo": [-3] * 3, "hi": [4] * 3}
     )
-    reader = Reader((Payload("p", INT, None),))
+    reader = BatchReader((PayloadColumn("p", INT, None),))
     stage = PartialStage("label", Hopping(8, 2), (BoundAgg(Total()),), reader, ("k0",), limit=5)
     parts = list(stage.run([batch, batch]))
     assert [part.num_rows for part in parts] == [5] * 6 + [2]

@@ -30,7 +30,7 @@ def test_a_query_runs_over_files(streaming: Any, folder: Path, capsys: pytest.Ca
     assert found(folder / "out") == expected()
     assert capsys.readouterr().err.startswith(f"{len(expected())} rows to out in ")
     assert run("--input", "cars=in", "--output", "out") == 2
-    assert "there is something at out already" in capsys.readouterr().err
+    assert "the output out exists already" in capsys.readouterr().err
 
 
 def test_a_stream_goes_on_with_the_files_that_are_new(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

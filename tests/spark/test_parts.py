@@ -24,25 +24,25 @@ from streamdsl.expr.table import Table
 from streamdsl.plan.node import AlterLifetime, Group, GroupApply, Node, WindowAggregate
 from streamdsl.spark import explain_spark
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
-from streamdsl.spark.keys import canonical
-from streamdsl.spark.lower import lower, lowering
-from streamdsl.spark.results import result_type
-from streamdsl.spark.session import as_streamdsl
-from streamdsl.spark.support import declared_sources
-from streamdsl.spark.types import (
+from streamdsl.spark.column_types import (
     FLOAT,
     INT,
     STR,
-    Items,
-    Pickled,
-    Row,
-    Scalar,
+    ListType,
+    PickledType,
+    RecordType,
+    ScalarType,
     as_nullable,
     type_of_class,
     type_of_hint,
     type_of_payloads,
     unify,
 )
+from streamdsl.spark.execution_notes import declared_sources
+from streamdsl.spark.key_encoding import encode_key
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.result_types import result_type
+from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.udm.aggregates import BoundAgg
@@ -127,12 +127,12 @@ VALUES: list[Any] = [
 
 def test_keys_have_the_same_text_exactly_if_they_are_equal() -> None:
     for a, b in itertools.combinations(map(payload_key, VALUES), 2):
-        assert (canonical(a) == canonical(b)) == (a == b), (a, b)
+        assert (encode_key(a) == encode_key(b)) == (a == b), (a, b)
 
 
 def test_keys_of_unknown_types_are_refused() -> None:
     with pytest.raises(SchemaError, match="object"):
-        canonical(object())
+        encode_key(object())
 
 
 COLUMNS: list[list[Any]] = [
@@ -174,20 +174,20 @@ def test_values_of_another_type_are_refused() -> None:
 
 
 def test_types_come_together() -> None:
-    record = Row(Schema.record(("a", "b")), (INT, STR))
-    missing = Row(Schema.record(("a", "b")), (as_nullable(INT), FLOAT))
+    record = RecordType(Schema.record(("a", "b")), (INT, STR))
+    missing = RecordType(Schema.record(("a", "b")), (as_nullable(INT), FLOAT))
     assert unify([INT, as_nullable(INT)]) == as_nullable(INT)
     assert unify([record, record]) == record
-    assert unify([record, missing]) == Row(record.schema, (as_nullable(INT), Pickled()))
-    assert unify([INT, FLOAT]) == Pickled()
-    assert unify([record, INT]) == Pickled()
-    assert unify([Pickled(FLOAT), FLOAT]) == Pickled(FLOAT)
+    assert unify([record, missing]) == RecordType(record.schema, (as_nullable(INT), PickledType()))
+    assert unify([INT, FLOAT]) == PickledType()
+    assert unify([record, INT]) == PickledType()
+    assert unify([PickledType(FLOAT), FLOAT]) == PickledType(FLOAT)
 
 
 def test_annotations_declare_types() -> None:
-    assert type_of_hint(list[int]) == Items(as_nullable(INT), False)
+    assert type_of_hint(list[int]) == ListType(as_nullable(INT), False)
     assert type_of_hint(int | str) is None
-    assert type_of_class(Point) == Row(Schema.of_type(Point), (FLOAT, as_nullable(STR)))  # type: ignore[arg-type]
+    assert type_of_class(Point) == RecordType(Schema.of_type(Point), (FLOAT, as_nullable(STR)))  # type: ignore[arg-type]
     assert type_of_class(dict) is None
 
 
@@ -209,7 +209,7 @@ class Events(sd.TimeSensitiveUDO[Any, int]):
 def test_modules_declare_their_results() -> None:
     assert result_type(Annotated()) == as_nullable(FLOAT)
     found = result_type(ByBase())
-    assert isinstance(found, Row)
+    assert isinstance(found, RecordType)
     assert found.schema.cls is Point
     assert result_type(Events()) == as_nullable(INT)
 
@@ -223,7 +223,7 @@ def test_modules_declare_their_results() -> None:
 
     assert result_type(spread) == as_nullable(FLOAT)
     assert result_type(untyped) is None
-    assert result_type(sd.max(lambda e: e.x).function, Scalar("str")) == as_nullable(STR)
+    assert result_type(sd.max(lambda e: e.x).function, ScalarType("str")) == as_nullable(STR)
 
 
 ERRORS: list[tuple[str, type[Exception], str]] = [

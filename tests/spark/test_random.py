@@ -12,7 +12,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import source_of_frame
+from streamdsl.spark.source_frames import source_of_frame
 from streamdsl.testing import arrival_orders
 from tests.laws.compositions import STEPS, composition
 from tests.spark.helpers import check_noted, lives

@@ -74,7 +74,7 @@ def test_what_streams_need_is_said(streaming: Any, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="no source 'x'"):
         on_spark.stream({"x": frame})
     table = sd.sources.from_table([{"k": "a", "name": "A"}])
-    with pytest.raises(QueryError, match="none of them stream"):
+    with pytest.raises(QueryError, match="there is nothing to stream"):
         table.on_spark(streaming).stream({})
     named = stream().select(kind=lambda e: e.k, id=lambda e: e.v, shard=lambda e: e.m).on_spark(streaming).stream({"s": frame})
     assert named.columns == ["kind", "id", "le", "re", "re_new", "payload_kind", "payload_id", "payload_shard", "shard"]

@@ -14,8 +14,8 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import CheckpointError, DriverWarning, QueryError, SinkError
 from streamdsl.spark import Meter, ParquetTable, canonical, translated
-from streamdsl.spark.session import as_streamdsl
-from streamdsl.spark.writing import choose
+from streamdsl.spark.spark_session import as_streamdsl
+from streamdsl.spark.stream_writer import choose_engine
 from tests.spark.helpers import history, stream
 from tests.spark.streams import QUERIES, files_of, frame_of, told_in_files
 
@@ -105,7 +105,7 @@ def test_a_folder_gets_the_events(streaming: Any, engine: Any, tmp_path: Path) -
     assert figures[-1]["cti"] == sd.INFINITY
     assert all(each["state_bytes"] > 0 and each["seconds"] > 0 for each in figures)
     assert in_order(canonical(streaming.read.parquet(str(out)))) == expected(query, given)
-    with pytest.raises(Exception, match="is kept by another stream") as other:
+    with pytest.raises(Exception, match="belongs to another stream") as other:
         write(out, tmp_path / "new").awaitTermination()
     assert isinstance(other.value if engine == "shards" else as_streamdsl(str(other.value)), SinkError)
 
@@ -131,18 +131,18 @@ def test_state_that_is_lost_is_missed(streaming: Any, tmp_path: Path) -> None:
 def test_where_the_engine_runs_is_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose(None, lambda: True) == "shards"
-        assert choose("driver", lambda: True) == "driver"
+        assert choose_engine(None, lambda: True) == "shards"
+        assert choose_engine("driver", lambda: True) == "driver"
     with pytest.warns(DriverWarning, match=re.escape("pip install 'streamdsl[spark]'")):
-        assert choose(None, lambda: False) == "driver"
+        assert choose_engine(None, lambda: False) == "driver"
     with pytest.raises(QueryError, match="in 'shards' or in the 'driver', not in 'cloud'"):
-        choose("cloud", lambda: True)  # type: ignore[arg-type]
+        choose_engine("cloud", lambda: True)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     on_spark, frames = QUERIES["tumbling"].on_spark(streaming), {"s": frame_of(streaming, tmp_path / "s")}
-    with pytest.raises(QueryError, match="does not say when micro-batches are made"):
+    with pytest.raises(QueryError, match="is not a trigger of micro-batches"):
         on_spark.write(frames, str(tmp_path / "out"), tmp_path / "checkpoint", trigger="often")
     (tmp_path / "checkpoint" / "commits").mkdir(parents=True)
     (tmp_path / "checkpoint" / "commits" / "0").touch()

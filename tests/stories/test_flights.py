@@ -18,10 +18,10 @@ import pytest
 import streamdsl as sd
 from streamdsl.demo.corrections import largest_change
 from streamdsl.demo.data import load
-from streamdsl.demo.files import FEBRUARY, YEAR, Period, data_folder, read
+from streamdsl.demo.flight_files import FEBRUARY, YEAR, Period, data_folder, read
+from streamdsl.demo.local_run import Answer, play
 from streamdsl.demo.main import demo
 from streamdsl.demo.queries import QUESTIONS, Delays, Grounded, Windy
-from streamdsl.demo.run import Answer, play
 from streamdsl.testing import assert_cht_equal
 from udm_examples import Busy
 
@@ -150,7 +150,7 @@ def test_answers_come_early_and_are_corrected(answers: dict[str, Answer], stormy
     flown = in_the_air(stormy)
     there = (flown["carrier"] == change.carrier) & (flown["start"] <= change.moment) & (change.moment < flown["end"])
     assert change.final == there.sum()
-    said = {"carrier": change.carrier, "aloft": change.said}
+    said = {"carrier": change.carrier, "aloft": change.early}
     assert any(event.le == change.moment and event.payload == said for event in aloft.events if isinstance(event, sd.Insert))
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl import secret
-from streamdsl.papers.secret import today
+from streamdsl.papers.secret import known_engines
 from streamdsl.papers.secret.inference import _candidates
 from streamdsl.papers.secret.search import some
 from streamdsl.secret import At, FromFirst, Grid, Profile, Scope, Since, Tick, Tuple
@@ -111,8 +111,8 @@ def test_a_profile_of_the_paper_has_witnesses_in_its_tables(profile: str) -> Non
 
 
 def test_each_profile_of_an_engine_of_today_has_witnesses() -> None:
-    assert {name for name, value in vars(today).items() if isinstance(value, Profile)} == set(today.__all__)
-    assert {id(found.profile) for found in FILES.values()} == {id(getattr(secret, name)) for name in today.__all__}
+    assert {name for name, value in vars(known_engines).items() if isinstance(value, Profile)} == set(known_engines.__all__)
+    assert {id(found.profile) for found in FILES.values()} == {id(getattr(secret, name)) for name in known_engines.__all__}
 
 
 FEEDS: Final = {

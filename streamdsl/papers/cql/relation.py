@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.cql import reading
-from streamdsl.papers.cql.numbering import ORACLE, Batching
-from streamdsl.papers.cql.orders import AsGiven, Orders
-from streamdsl.papers.cql.reading import Event
-from streamdsl.papers.cql.running import RelationSession
-from streamdsl.papers.cql.streams import BatchStream, length
-from streamdsl.papers.cql.timeline import Batch, Timeline, common, merged
-from streamdsl.papers.cql.window import Derivation, Static, Window
+from streamdsl.papers.cql import relation_streams
+from streamdsl.papers.cql.batch_orders import GivenOrder, TieOrder
+from streamdsl.papers.cql.batch_stream import BatchStream, length
+from streamdsl.papers.cql.batching import ORACLE, Batching
+from streamdsl.papers.cql.group_timeline import Batch, Timeline, common, merged
+from streamdsl.papers.cql.relation_session import RelationSession
+from streamdsl.papers.cql.relation_streams import Event
+from streamdsl.papers.cql.relation_window import Derivation, RelationWindow, TableRows
 from streamdsl.stream import GroupedStream, Stream
 from streamdsl.temporal import DurationLike
 
@@ -50,9 +50,9 @@ class Relation:
     """The numbers of the batches among the instants."""
     slides: Sequence[int] = ()
     """The numbers of the instants at which a window that has a slide takes a new state."""
-    windows: Mapping[str, Window | Static] = field(default_factory=dict)
+    windows: Mapping[str, RelationWindow | TableRows] = field(default_factory=dict)
     """The window, or the table, that each source of `stream` is."""
-    orders: Orders = field(default_factory=AsGiven)
+    orders: TieOrder = field(default_factory=GivenOrder)
 
     def where(self, p: Callable[[Any], object]) -> Relation:
         """Keep the rows for which `bool(p(row))` is true.
@@ -151,7 +151,7 @@ class Relation:
         if at not in get_args(At):
             raise QueryError(f"there are no states at={at!r}; they are at: {', '.join(map(repr, get_args(At)))}")
         places = range(timeline.end) if at == "all" else self.batches if at == "batches" else self.slides
-        return list(zip(map(timeline.batch_at, places), reading.states(self._rows, places), strict=True))
+        return list(zip(map(timeline.batch_at, places), relation_streams.states(self._rows, places), strict=True))
 
     def istream(self, semantics: Semantics = "delta") -> BatchStream:
         """Return the rows that come, each at its first batch.
@@ -164,7 +164,7 @@ class Relation:
         >>> len(g.S.range(1).istream().events()), len(g.S.range(1).istream("difference").events())
         (2, 1)
         """
-        return self._derived(semantics, reading.inserted)
+        return self._derived(semantics, relation_streams.inserted)
 
     def dstream(self, semantics: Semantics = "delta") -> BatchStream:
         """Return the rows that go, each at the first batch without it.
@@ -173,7 +173,7 @@ class Relation:
         >>> cql.stream_group(S=[("a", 1), ("b", 3)]).S.range(1).dstream().events()
         [((2, 1), Record(value='a', t=1))]
         """
-        return self._derived(semantics, reading.deleted)
+        return self._derived(semantics, relation_streams.deleted)
 
     def rstream(self) -> BatchStream:
         """Return the whole state at every instant.
@@ -182,7 +182,7 @@ class Relation:
         >>> cql.stream_group(S=[("a", 1), ("b", 2)]).S.rows(None).select(lambda e: e.value).rstream().events()
         [((1, 1), 'a'), ((2, 1), 'a'), ((2, 1), 'b')]
         """
-        return self._derived("delta", reading.alive)
+        return self._derived("delta", relation_streams.alive)
 
     def output_every(self, p: DurationLike) -> BatchStream:
         """Return CCL's OUTPUT EVERY: when a batch enters a later period of length `p`, the rows as of the batch before it.
@@ -193,8 +193,8 @@ class Relation:
         [((1, 2), 1), ((1, 2), 2)]
         """
         timeline = self._timeline()
-        ends = reading.period_ends(self.batches, timeline, length(p, timeline.unit, "output_every takes", 1))
-        return self._streamed(reading.sampled(self._rows, ends), Derivation(self.stream, self.windows, None))
+        ends = relation_streams.period_ends(self.batches, timeline, length(p, timeline.unit, "output_every takes", 1))
+        return self._streamed(relation_streams.sampled(self._rows, ends), Derivation(self.stream, self.windows, None))
 
     def open(self, batching: Batching = ORACLE, semantics: Semantics = "delta") -> RelationSession:
         """Start a session of the relation: tuples are pushed to the streams of its windows, batch by batch, from none on.
@@ -206,16 +206,16 @@ class Relation:
         >>> session.push([("S", "a", 1), ("S", "b", 3)])
         Changes(istream=[((1, 1), 'a'), ((3, 1), 'b')], dstream=[((3, 1), 'a')])
         """
-        query = Derivation(self._told_apart(semantics), self.windows, None)
+        query = Derivation(self._distinguished(semantics), self.windows, None)
         return RelationSession(query, self._timeline().streams, self.orders, batching)
 
     @cached_property
-    def _rows(self) -> reading.Rows:
-        return reading.in_order(self.stream.run().cht())
+    def _rows(self) -> relation_streams.Rows:
+        return relation_streams.in_order(self.stream.run().cht())
 
-    def _derived(self, semantics: Semantics, read: Callable[[reading.Rows, Timeline], list[Event]]) -> BatchStream:
-        stream = self._told_apart(semantics)
-        rows = self._rows if stream is self.stream else reading.in_order(stream.run().cht())
+    def _derived(self, semantics: Semantics, read: Callable[[relation_streams.Rows, Timeline], list[Event]]) -> BatchStream:
+        stream = self._distinguished(semantics)
+        rows = self._rows if stream is self.stream else relation_streams.in_order(stream.run().cht())
         return self._streamed(read(rows, self._timeline()), Derivation(stream, self.windows, read))
 
     def _with(self, other: Relation, stream: Stream[Any]) -> Relation:
@@ -229,8 +229,8 @@ class Relation:
             windows={**self.windows, **other.windows},
         )
 
-    def _told_apart(self, semantics: Semantics) -> Stream[Any]:
-        """Return the query whose rows are those that a semantics tells apart: lineages, or values."""
+    def _distinguished(self, semantics: Semantics) -> Stream[Any]:
+        """Return the query whose rows a semantics distinguishes: by lineage, or by value."""
         if semantics not in get_args(Semantics):
             raise QueryError(f"there is no semantics {semantics!r}; there are: 'delta', 'difference'")
         return self.stream if semantics == "delta" else self.stream.distinct()
@@ -258,13 +258,13 @@ class Relation:
             return "<Relation: a table>"
         if self.timeline.end > _SHOWN:
             return f"<Relation over {self.timeline.end} instants>"
-        shown = (f"{at}: {', '.join(map(repr, rows)) or 'nothing'}" for at, rows in self.states())
-        return f"<Relation {'; '.join(shown)}>"
+        relation_html = (f"{at}: {', '.join(map(repr, rows)) or 'nothing'}" for at, rows in self.states())
+        return f"<Relation {'; '.join(relation_html)}>"
 
     def _repr_html_(self) -> str:
-        from streamdsl.papers.cql.picture import shown
+        from streamdsl.papers.cql.relation_picture import relation_html
 
-        return shown(self.timeline, self.batches, self._rows)
+        return relation_html(self.timeline, self.batches, self._rows)
 
 
 @dataclass(frozen=True, repr=False)

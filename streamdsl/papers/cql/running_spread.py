@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
-from streamdsl.papers.cql.numbering import read_named
+from streamdsl.papers.cql.batching import read_named
 from streamdsl.papers.cql.spreading import On, Tuple, ranking
 from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.payload import payload_order

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.papers.cql.group import StreamGroup
-from streamdsl.papers.cql.orders import Orders
-from streamdsl.papers.cql.timeline import Batch
+from streamdsl.papers.cql.batch_orders import TieOrder
+from streamdsl.papers.cql.group_timeline import Batch
+from streamdsl.papers.cql.stream_groups import StreamGroup
 from streamdsl.temporal.payload import fields_of, payload_order
 
 On: TypeAlias = str | Sequence[str] | None
@@ -43,7 +43,7 @@ def spread(g: StreamGroup, streams: str | Iterable[str], on: On = None, all: boo
     return StreamGroup(found, g.span, g._orders, g.unit)
 
 
-def placed(tuples: Iterable[Tuple], on: On, all: bool, orders: Orders) -> list[Tuple]:
+def placed(tuples: Iterable[Tuple], on: On, all: bool, orders: TieOrder) -> list[Tuple]:
     """Return tuples in order, in their new batches."""
     together: Callable[[Tuple], Any] = _time if all else _batch
     ordered = sorted(tuples, key=together)

@@ -11,7 +11,7 @@ Each trusts punctuation, and no order; with `order="in"` it is its counterpart i
 """
 
 from streamdsl.papers.out_of_order.aggregate import WindowAggregate
-from streamdsl.papers.out_of_order.inputs import Describe, Input, Sort
+from streamdsl.papers.out_of_order.input_operators import Describe, Input, Sort
 from streamdsl.papers.out_of_order.items import (
     Item,
     Joined,
@@ -29,11 +29,11 @@ from streamdsl.papers.out_of_order.items import (
 from streamdsl.papers.out_of_order.join import BandJoin, EqualityJoin
 from streamdsl.papers.out_of_order.low_level import LowLevelAggregate, roll_up
 from streamdsl.papers.out_of_order.operator import Operator, Punctuated
-from streamdsl.papers.out_of_order.pairs import PairAggregate
+from streamdsl.papers.out_of_order.pair_aggregate import PairAggregate
 from streamdsl.papers.out_of_order.restamp import Chain, OfAttribute, OfPairs, OfWindows
 from streamdsl.papers.out_of_order.smooth import Smooth
 from streamdsl.papers.out_of_order.union import Union
-from streamdsl.papers.out_of_order.windows import extent, wids
+from streamdsl.papers.out_of_order.window_numbers import extent, wids
 from streamdsl.temporal.time import INFINITY
 
 __all__ = [

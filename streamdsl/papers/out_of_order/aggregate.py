@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import Any
 
 from streamdsl.papers.out_of_order.items import Order, Time, Tuple, WindowResult, check_order, check_positive, floor_to
-from streamdsl.papers.out_of_order.operator import Advancing, Items, Punctuated
-from streamdsl.papers.out_of_order.partial import Aggregate, aggregate_of
-from streamdsl.papers.out_of_order.reading import hashable, reader
-from streamdsl.papers.out_of_order.windows import extent, wids
+from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.partial_aggregates import PartialAggregate, aggregate_of
+from streamdsl.papers.out_of_order.row_functions import hashable, reader
+from streamdsl.papers.out_of_order.window_numbers import extent, wids
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY
@@ -43,9 +43,9 @@ class WindowAggregate(Punctuated):
         check_order(order)
         super().__init__()
         self._shape = range, slide
-        self._sent = Advancing()
+        self._sent = PunctuationSender()
         made, read = aggregate_of(fn, self.name), None if key is None else reader(key, self.name)
-        held: Partials | Buffer = Partials(made, read) if order == "any" else Buffer(made, read)
+        held: PartialTable | WindowBuffer = PartialTable(made, read) if order == "any" else WindowBuffer(made, read)
         self._held = held
 
     @property
@@ -59,13 +59,13 @@ class WindowAggregate(Punctuated):
     def _on_progress(self, input: int) -> Items:
         open_from = floor_to(self._bounds[0], self._shape[1])
         results = self._held.complete(open_from, self._shape)
-        return [*results, *self._sent.to(open_from, "wid")] if isinstance(self._held, Partials) else results
+        return [*results, *self._sent.to(open_from, "wid")] if isinstance(self._held, PartialTable) else results
 
 
-class Partials:
-    """Partial aggregates by window id, then by key."""
+class PartialTable:
+    """A hash table of partial aggregates by window id, then by key; O(1) per tuple and window."""
 
-    def __init__(self, made: Aggregate, key: Any) -> None:
+    def __init__(self, made: PartialAggregate, key: Any) -> None:
         self._made = made
         self._key = key
         self._windows: dict[int, tuple[Lifetime, dict[Hashable, Group]]] = {}
@@ -89,7 +89,7 @@ class Partials:
             groups[key] = known, self._made.add(state, item.ts, item.payload, life)
 
     def complete(self, open_from: int, shape: tuple[Time, Time]) -> list[WindowResult]:
-        """Let go of the windows before the first that is still open."""
+        """Remove and return the windows before the first that is still open."""
         found: list[WindowResult] = []
         for wid in sorted(wid for wid in self._windows if wid < open_from):
             life, by_key = self._windows.pop(wid)
@@ -99,10 +99,10 @@ class Partials:
         return found
 
 
-class Buffer:
+class WindowBuffer:
     """Tuples in order of ts; a window's aggregate is computed from them when it is complete."""
 
-    def __init__(self, made: Aggregate, key: Any) -> None:
+    def __init__(self, made: PartialAggregate, key: Any) -> None:
         self._made = made
         self._key = key
         self._tuples: list[Tuple] = []
@@ -142,7 +142,7 @@ class Buffer:
 
     def _window(self, wid: int, shape: tuple[Time, Time]) -> list[WindowResult]:
         first, end = extent(wid, *shape)
-        partials = Partials(self._made, self._key)
+        partials = PartialTable(self._made, self._key)
         for item in self._tuples[self._place(first) : self._place(end)]:
             partials.add(item, (wid,), shape)
         return partials.complete(wid + 1, shape)
@@ -152,5 +152,5 @@ class Buffer:
 
 
 def lifetime(wid: int, shape: tuple[Time, Time]) -> Lifetime:
-    """Return where a window is, as modules see it."""
+    """Return the lifetime of a window, as modules see it."""
     return Lifetime(*extent(wid, *shape))  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.predicates import holds
-from streamdsl.papers.out_of_order.buffers import SortBuffer
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Joined,
@@ -23,9 +22,10 @@ from streamdsl.papers.out_of_order.items import (
     floor_to,
     minus,
 )
-from streamdsl.papers.out_of_order.operator import Advancing, Items, Punctuated
-from streamdsl.papers.out_of_order.reading import hashable, keys, reader
-from streamdsl.papers.out_of_order.stored import Stored
+from streamdsl.papers.out_of_order.join_store import JoinStore
+from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.row_functions import hashable, keys, reader
+from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.time import INFINITY
 
 SIDES = ("left", "right")
@@ -43,10 +43,10 @@ class Join(Punctuated):
         super().__init__()
         self._keys = keys(on, self.name)
         self._where = None if where is None else reader(where, self.name, 2)
-        self._stored = (Stored(), Stored())
-        self._sent = Advancing()
+        self._stored = (JoinStore(), JoinStore())
+        self._sent = PunctuationSender()
         self._joint: tuple[Time, Time] = (BEGINNING, BEGINNING)
-        self._ordering = _Ordering(self) if order == "in" else None
+        self._ordering = _InOrderJoin(self) if order == "in" else None
         self._outer = outer
         self._alone: dict[int, Tuple] = {}
         """The left tuples of an outer join that are stored, and that nothing has matched yet, by their Python ids."""
@@ -67,7 +67,7 @@ class Join(Punctuated):
         return list(self.match(item, input)) if self._ordering is None else self._ordering.take(item, input)
 
     def match(self, item: Tuple, side: int) -> Sequence[Joined | Unmatched]:
-        """Return the pairs of a tuple with what is stored, and store it unless all its partners have come."""
+        """Return the pairs of a tuple with stored ones, and store it unless all its partners have arrived."""
         key = hashable(self._keys[side](item.payload))
         found = self._stored[1 - side].between(key, *self.partners(item.ts, side), self.closed)
         stays = item.ts >= self.horizon(self._bounds[1 - side], side)
@@ -120,7 +120,7 @@ class Join(Punctuated):
         return min(self._bounds[0], self.horizon(self._bounds[1], 0))
 
 
-class _Ordering:
+class _InOrderJoin:
     """The in-order join around the other one: it sorts both inputs before, and the results after."""
 
     def __init__(self, join: Join) -> None:

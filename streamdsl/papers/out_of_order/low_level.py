@@ -21,7 +21,7 @@ from streamdsl.papers.out_of_order.items import (
     floor_to,
 )
 from streamdsl.papers.out_of_order.operator import Items, Punctuated, check_time
-from streamdsl.papers.out_of_order.reading import hashable
+from streamdsl.papers.out_of_order.row_functions import hashable
 from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 
@@ -68,7 +68,7 @@ class LowLevelAggregate(Punctuated):
         self._max_delay = whole_number(max_delay, "max_delay is", 0)
         self._in_order = order == "in"
         self._next_slot = next_slot
-        self._table = Table(whole_number(size, "size is", 1))
+        self._table = PartialCountTable(whole_number(size, "size is", 1))
         self._latest: Time = -INFINITY
         self._wid: int | None = None
         self._since = 0
@@ -164,10 +164,10 @@ class LowLevelAggregate(Punctuated):
         return found
 
 
-class Table:
+class PartialCountTable:
     """The slots: each is empty, or has a group of a window and its count so far.
 
-    >>> table = Table(4)
+    >>> table = PartialCountTable(4)
     >>> table.put(1, 0, "a", "a")
     >>> table.count(1, 0, "a"), table.count(1, 0, "b"), table.before(1), table.held
     (True, False, [Partial(wid=0, group='a', count=2)], 0)
@@ -186,7 +186,7 @@ class Table:
 
     @property
     def least(self) -> int | None:
-        """The first window that there are entries of."""
+        """The first window with entries."""
         return min(self._by_wid, default=None)
 
     def count(self, at: int, wid: int, key: Hashable) -> bool:

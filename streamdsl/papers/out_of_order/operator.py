@@ -8,6 +8,7 @@ from inspect import Signature, signature
 from typing import Any, ClassVar, Self, TypeAlias
 
 from streamdsl.errors import EventError, QueryError, shortened
+from streamdsl.papers.out_of_order.call_repr import call_text
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Item,
@@ -20,11 +21,10 @@ from streamdsl.papers.out_of_order.items import (
     WindowResult,
     is_time,
 )
-from streamdsl.papers.out_of_order.showing import call
 from streamdsl.temporal.time import INFINITY
 
 Items: TypeAlias = list[Any]
-"""What a push causes: results before punctuation."""
+"""The output of a push: results before punctuation."""
 
 
 class Operator(ABC):
@@ -46,7 +46,7 @@ class Operator(ABC):
     _given: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __repr__(self) -> str:
-        return call(self, *self._given)
+        return call_text(self, *self._given)
 
     @property
     def name(self) -> str:
@@ -144,8 +144,8 @@ class Punctuated(Operator):
         return True
 
 
-class Advancing:
-    """The punctuation that has gone out on each attribute: a value goes out only when it advances."""
+class PunctuationSender:
+    """The last punctuation sent on each attribute; only punctuation that advances is sent."""
 
     __slots__ = ("sent",)
 

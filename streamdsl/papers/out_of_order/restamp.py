@@ -1,4 +1,4 @@
-"""Which attribute a stream goes on by: streams with several, results of joins and windows (paper 004, 3.1, 5.3)."""
+"""Change of the progressing attribute: of streams with several, and of results of joins and windows (paper 004, 3.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streamdsl.papers.out_of_order.items import (
     Unmatched,
     WindowResult,
 )
-from streamdsl.papers.out_of_order.operator import Advancing, Items, Operator, Punctuated, check_operator, check_time
-from streamdsl.papers.out_of_order.reading import reader
-from streamdsl.papers.out_of_order.windows import extent
+from streamdsl.papers.out_of_order.operator import Items, Operator, Punctuated, PunctuationSender, check_operator, check_time
+from streamdsl.papers.out_of_order.row_functions import reader
+from streamdsl.papers.out_of_order.window_numbers import extent
 from streamdsl.temporal.time import INFINITY
 
 PairTime: TypeAlias = Literal["left", "right", "max", "min"]
@@ -29,7 +29,7 @@ class Restamp(Punctuated):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sent = Advancing()
+        self._sent = PunctuationSender()
 
     @property
     def buffered(self) -> int:

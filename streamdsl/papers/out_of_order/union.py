@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from streamdsl.errors import EventError
-from streamdsl.papers.out_of_order.buffers import SortBuffer
 from streamdsl.papers.out_of_order.items import BEGINNING, Order, Punctuation, Time, Tuple, check_order, is_time
-from streamdsl.papers.out_of_order.operator import Advancing, Items, Punctuated
+from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.integers import whole_number
 
 
@@ -29,7 +29,7 @@ class Union(Punctuated):
         super().__init__()
         self._in_order = order == "in"
         self._by_attribute: dict[str, list[Time]] = {}
-        self._sent = Advancing()
+        self._sent = PunctuationSender()
         self._held = SortBuffer()
 
     @property

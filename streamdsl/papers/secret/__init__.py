@@ -13,16 +13,9 @@ A tuple is `(value, t_app, t_sys, bid)`; of `(value, t_app)` the n-th arrives at
 from streamdsl.papers.secret.comparison import Comparison, Difference, compare
 from streamdsl.papers.secret.equivalence import Equivalence, Port, agreement, equivalent, port
 from streamdsl.papers.secret.inference import Inferred, Witness, infer
-from streamdsl.papers.secret.inputs import at_batch_ends, bundle, in_order, max_delay, restamp, slack, system_time, until
-from streamdsl.papers.secret.joining import Joined, Side, simulate_join
-from streamdsl.papers.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
-from streamdsl.papers.secret.query import run_as_of as run_as_of  # how `stream.as_of` runs under a profile
-from streamdsl.papers.secret.scope import Scope, lifetime, scope, scopes
-from streamdsl.papers.secret.search import Assumption
-from streamdsl.papers.secret.simulation import Reported, Simulation, Step
-from streamdsl.papers.secret.start import At, FromFirst, Grid, Since
-from streamdsl.papers.secret.tick import ticks
-from streamdsl.papers.secret.today import (
+from streamdsl.papers.secret.input_feeds import at_batch_ends, bundle, in_order, max_delay, restamp, slack, system_time, until
+from streamdsl.papers.secret.join_simulation import Joined, Side, simulate_join
+from streamdsl.papers.secret.known_engines import (
     BYTEWAX,
     DUCKDB_BUCKET,
     PATHWAY,
@@ -33,6 +26,13 @@ from streamdsl.papers.secret.today import (
     STREAMDSL,
     STREAMDSL_FINAL,
 )
+from streamdsl.papers.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
+from streamdsl.papers.secret.query import run_as_of as run_as_of  # how `stream.as_of` runs under a profile
+from streamdsl.papers.secret.scope import Scope, lifetime, scope, scopes
+from streamdsl.papers.secret.search import Assumption
+from streamdsl.papers.secret.simulation import Reported, Simulation, Step
+from streamdsl.papers.secret.start import At, FromFirst, Grid, Since
+from streamdsl.papers.secret.tick import ticks
 from streamdsl.papers.secret.trace import Trace, simulate
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
 

@@ -134,7 +134,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from streamdsl.papers.secret.picture import draw
+        from streamdsl.papers.secret.trace_picture import draw
         from streamdsl.temporal.html import table, text
 
         lines = "\n".join(map(str, self.differences)) or "the answers are the same"
@@ -161,7 +161,7 @@ def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable
         raise QueryError(problem, hint="compare([secret.CORAL8, secret.STREAMBASE], ...)")
     seen = read(tuples)
     traces = [simulate(profile, size, slide, seen, aggregate) for profile in profiles]
-    others = [other for other in traces[1:] if not _alike(other.outputs, traces[0].outputs)]
+    others = [other for other in traces[1:] if not _equal_outputs(other.outputs, traces[0].outputs)]
     return Comparison(traces, [_difference(traces[0], other, seen, aggregate) for other in others])
 
 
@@ -171,21 +171,21 @@ def _difference(first: Trace, second: Trace, tuples: list[Tuple], aggregate: Any
         enough = [
             chosen
             for chosen in combinations(differing, count)
-            if _alike(_with(first, second, chosen, tuples, aggregate), second.outputs)
+            if _equal_outputs(_with(first, second, chosen, tuples, aggregate), second.outputs)
         ]
         if enough:
             return Difference(first.profile, second.profile, enough[0], _same(enough), tuple(enough[1:]))
     raise QueryError(
-        f"{second.profile.name} gives other outputs each time it runs: {_shown(second.outputs)}",
+        f"{second.profile.name} gives other outputs each time it runs: {_outputs_text(second.outputs)}",
         hint="the aggregate, and what is done to the input, must depend on the tuples alone; an object is told by its repr",
     )
 
 
-def _shown(outputs: list[Any]) -> str:
+def _outputs_text(outputs: list[Any]) -> str:
     return f"[{', '.join(map(repr, outputs[:3]))}{', ...' if len(outputs) > 3 else ''}]"
 
 
-def _alike(outputs: list[Any], others: list[Any]) -> bool:
+def _equal_outputs(outputs: list[Any], others: list[Any]) -> bool:
     """Say whether outputs are the same; NaN is the same as NaN."""
     return len(outputs) == len(others) and list(map(payload_key, outputs)) == list(map(payload_key, others))
 

@@ -12,12 +12,12 @@ from streamdsl.papers.secret.scope import Interval, Scope, closes, intervals, le
 from streamdsl.papers.secret.tuples import Tuple
 
 COMPACT = 256
-"""So many forgotten tuples may stay, and as many as are kept."""
+"""The number of forgotten tuples, besides that of kept ones, at which storage is compacted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a query sees at an instant: an interval, its content, and what Report asks of it; `full`: nothing can be added."""
+class Observation:
+    """What a query observes at an instant: an interval, its content, the conditions of Report; `full` if it cannot grow."""
 
     interval: Interval
     content: list[Tuple]
@@ -27,7 +27,7 @@ class Seen:
 
 
 class Content(ABC):
-    """The tuples that are kept, by their place: an application time, or a number."""
+    """The kept tuples by position: an application time, or a number."""
 
     def __init__(self, t0: int, size: int, slide: int) -> None:
         self.t0, self.size, self.slide = t0, size, slide
@@ -40,10 +40,10 @@ class Content(ABC):
 
     @abstractmethod
     def add(self, tuple: Tuple) -> None:
-        """Take a tuple that has arrived."""
+        """Add a tuple on arrival."""
 
     @abstractmethod
-    def at(self, t: int) -> list[Seen]:
+    def at(self, t: int) -> list[Observation]:
         """Return what a Report at an instant sees, interval by interval."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Content(ABC):
             self._gone = 0
 
 
-class ByTime(Content):
+class TimeContent(Content):
     """Windows of application time."""
 
     def __init__(self, t0: int, size: int, slide: int, kind: Scope = Scope.ACTIVE) -> None:
@@ -79,7 +79,7 @@ class ByTime(Content):
         self._places.insert(place, tuple.t_app)
         self._tuples.insert(place, tuple)
 
-    def at(self, t: int) -> list[Seen]:
+    def at(self, t: int) -> list[Observation]:
         before = dict(self._before(t))
         ends = closes(t, self.t0, self.size, self.slide)
         found = []
@@ -88,7 +88,7 @@ class ByTime(Content):
             key = interval[0] if self._kind is Scope.ALL_OPEN else number
             changed = not _same(inside, before.get(key, (0, 0)))
             closing = ends and interval[1] == t and interval[1] - interval[0] == self.size
-            found.append(Seen(interval, self._of(inside), changed, closing))
+            found.append(Observation(interval, self._of(inside), changed, closing))
         return found
 
     def _scopes(self, t: int) -> list[Interval]:
@@ -147,7 +147,7 @@ class ByTime(Content):
         self._drop(bisect_right(self._places, low, self._gone))
 
 
-class ByNumber(Content):
+class CountContent(Content):
     """Windows of numbered tuples: the n-th holds those after the first n * slide, at most `size` (paper 000, B.2.1).
 
     A late tuple counts as one of the highest time before it. A window closes at the time of the tuple that fills it.
@@ -163,11 +163,11 @@ class ByNumber(Content):
         self._places.append(max(tuple.t_app, self._places[-1]) if self._places else tuple.t_app)
         self._tuples.append(tuple)
 
-    def at(self, t: int) -> list[Seen]:
+    def at(self, t: int) -> list[Observation]:
         interval, before = self._scope(t), self._scope(t - 1)
         content = self._of(interval)
         closing = len(content) == self.size and self._place(interval[1]) == t
-        return [Seen(interval, content, not _same(interval, before), closing, len(content) == self.size)]
+        return [Observation(interval, content, not _same(interval, before), closing, len(content) == self.size)]
 
     def _scope(self, t: int) -> Interval:
         seen = self._count(t)
@@ -210,7 +210,7 @@ class ByNumber(Content):
 
 def content(by: str, kind: Scope, t0: int, size: int, slide: int) -> Content:
     """Return the empty content of windows of time, or of numbered tuples."""
-    return ByNumber(t0, size, slide) if by == "tuples" else ByTime(t0, size, slide, kind)
+    return CountContent(t0, size, slide) if by == "tuples" else TimeContent(t0, size, slide, kind)
 
 
 def _same(inside: Interval, before: Interval) -> bool:

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from streamdsl.papers.secret.comparison import Comparison, compare
-from streamdsl.papers.secret.inputs import bundle
+from streamdsl.papers.secret.input_feeds import bundle
 from streamdsl.papers.secret.profile import Profile, Tick, check_profile
 from streamdsl.papers.secret.scope import check_window
 from streamdsl.papers.secret.search import Assumption, assumed, ended, streams

@@ -9,22 +9,22 @@ from statistics import mean
 from typing import Any, Final
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.asking import Asked, Asking, Engine, ordered
+from streamdsl.papers.secret.black_box import BlackBox, Engine, Experiment, ordered
 from streamdsl.papers.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
+from streamdsl.papers.secret.report_values import Values, evaluator
 from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.search import ended, some
 from streamdsl.papers.secret.simulation import Simulation
 from streamdsl.papers.secret.start import At, FromFirst, Grid
 from streamdsl.papers.secret.tuples import Given, Tuple, read
-from streamdsl.papers.secret.values import Values, evaluator
 
 WINDOWS: Final = ((5, 1), (5, 2), (3, 3))
 """A slide of one time unit, a longer one, and tumbling windows."""
 INPUTS: Final = 24
-"""Inputs from which those are chosen that tell the remaining settings apart."""
+"""The number of inputs per window from which experiments are chosen."""
 FEW: Final = 30
 MANY: Final = 300
-"""Of few settings all inputs are looked at, of many none: then any input rules most of them out."""
+"""With at most FEW settings all inputs are compared, with more than MANY none: any input then rules most of them out."""
 AGGREGATES: Final[tuple[Values, ...]] = (sum, mean, len, max, min)
 """What outputs that are no lists may be."""
 HELD_OUT: Final = 8
@@ -72,7 +72,7 @@ class Inferred:
         >>> infer(partial(simulate, STREAMBASE), [(2, 1)]).undetermined["tick"]
         ['tuple', 'time', 'batch']
         """
-        ways = {name: list(dict.fromkeys(_shown(getattr(each, name)) for each in self.candidates)) for name in DETAILS}
+        ways = {name: list(dict.fromkeys(_setting_text(getattr(each, name)) for each in self.candidates)) for name in DETAILS}
         return {name: found for name, found in ways.items() if len(found) > 1}
 
     def __repr__(self) -> str:
@@ -121,13 +121,13 @@ def infer(
         raise QueryError(
             f"{black_box!r} cannot be run", hint="infer(engine), where engine(size, slide, tuples) gives the outputs"
         )
-    ask = Asking(black_box)
+    ask = BlackBox(black_box)
     given = None if inputs is None else [read(each) for each in inputs]
     pool = [(size, slide, each) for size, slide in _checked(windows) for each in (given or reversed(some(size, slide, INPUTS)))]
     values = (list, *AGGREGATES) if aggregate is None else (evaluator(aggregate),)
-    ways = map(_Predicting, (False, True) if ended is None else (ended,))
-    trials = [_Trials(ask, pool, each, predict) for predict in ways for each in values]
-    failed: list[tuple[_Trials, Inferred]] = []
+    ways = map(_Predictions, (False, True) if ended is None else (ended,))
+    trials = [_Search(ask, pool, each, predict) for predict in ways for each in values]
+    failed: list[tuple[_Search, Inferred]] = []
     for each in trials:
         found = each.run(name)
         if found:
@@ -136,11 +136,11 @@ def infer(
     return _refuted(*max(failed, key=lambda each: len(each[1].witnesses)), trials)
 
 
-def _refuted(nearest: _Trials, found: Inferred, trials: list[_Trials]) -> Inferred:
+def _refuted(nearest: _Search, found: Inferred, trials: list[_Search]) -> Inferred:
     """Return what was not explained, with an input that no settings explain whatever is reported, if one of those tried is so."""
-    for asked in nearest.asked[::-1]:
-        if not any(each.explained(asked) for each in trials):
-            return replace(found, witnesses=[*found.witnesses, nearest.witness(asked, found.nearest)], alone=True)
+    for experiment in nearest.experiments[::-1]:
+        if not any(each.explained(experiment) for each in trials):
+            return replace(found, witnesses=[*found.witnesses, nearest.witness(experiment, found.nearest)], alone=True)
     return found
 
 
@@ -155,90 +155,97 @@ def _checked(windows: object) -> list[tuple[int, int]]:
     return [(size, slide) for size, slide in listed]
 
 
-class _Trials:
-    """The engine's answers so far, and the settings that explain them."""
+class _Search:
+    """The search for settings: the experiments so far, and the settings that explain their outputs.
 
-    def __init__(self, ask: Callable[[Asked], list[Any]], pool: list[Asked], values: Values, predict: _Predicting) -> None:
+    Each step picks the experiment that splits the remaining settings into the most classes.
+    """
+
+    def __init__(
+        self, ask: Callable[[Experiment], list[Any]], pool: list[Experiment], values: Values, predict: _Predictions
+    ) -> None:
         self._ask, self._pool, self._values, self._predict = ask, list(pool), values, predict
         self._windows = [(window, HELD_OUT) for window in dict.fromkeys(each[:2] for each in pool)]
-        self.asked: list[Asked] = []
+        self.experiments: list[Experiment] = []
 
     def run(self, name: str) -> Inferred:
         left, witnesses = list(_candidates()), list[Witness]()
-        while (asked := self._next(left) or self._held_out()) is not None:
-            kept = [each for each in left if self._explains(each, asked)]
+        while (experiment := self._next(left) or self._held_out()) is not None:
+            kept = [each for each in left if self._explains(each, experiment)]
             if len(kept) < len(left) or not witnesses:
-                witnesses.append(self.witness(asked, left[0]))
+                witnesses.append(self.witness(experiment, left[0]))
             if not kept:
                 return Inferred(None, [], witnesses, _named(left, "these"), self._predict.ends)
             left = kept
         return Inferred(_named(left, name), left, witnesses, None, self._predict.ends)
 
-    def witness(self, asked: Asked, profile: Profile | None) -> Witness:
-        """Return an input with the engine's answer, and that of settings."""
-        expected = [] if profile is None else [_valued(self._values, contents) for contents in self._predict(profile, asked)]
-        return Witness(*asked, self._ask(asked), expected)
+    def witness(self, experiment: Experiment, profile: Profile | None) -> Witness:
+        """Return an experiment with the engine's outputs, and those that a profile predicts."""
+        expected = (
+            [] if profile is None else [_aggregate_of(self._values, contents) for contents in self._predict(profile, experiment)]
+        )
+        return Witness(*experiment, self._ask(experiment), expected)
 
-    def explained(self, asked: Asked) -> bool:
-        """Say whether any settings explain the answer to an input."""
-        return any(self._explains(each, asked) for each in _candidates())
+    def explained(self, experiment: Experiment) -> bool:
+        """Say whether any settings predict the outputs of an experiment."""
+        return any(self._explains(each, experiment) for each in _candidates())
 
-    def _take(self, asked: Asked) -> Asked:
-        self._pool = [each for each in self._pool if each is not asked]
-        self.asked.append(asked)
-        return asked
+    def _take(self, experiment: Experiment) -> Experiment:
+        self._pool = [each for each in self._pool if each is not experiment]
+        self.experiments.append(experiment)
+        return experiment
 
-    def _held_out(self) -> Asked | None:
-        """Return the next input that settings must explain which cannot be told apart: they may all be wrong."""
+    def _held_out(self) -> Experiment | None:
+        """Return the next held-out experiment, as all remaining settings may be wrong."""
         while self._windows:
             window, count = self._windows[0]
             if count and (waiting := [each for each in self._pool if each[:2] == window]):
                 self._windows[0] = (window, count - 1)
-                return self._take(max(waiting, key=_told))
+                return self._take(max(waiting, key=_information))
             del self._windows[0]
         return None
 
-    def _next(self, left: list[Profile]) -> Asked | None:
-        """Return the input that splits the settings into the most parts; None if none does."""
+    def _next(self, left: list[Profile]) -> Experiment | None:
+        """Return the experiment that splits the settings into the most classes; None if none splits them."""
         few = self._pool if len(left) <= FEW else self._pool[:: max(1, len(self._pool) // 6)]
-        if not self.asked or len(left) > MANY:
+        if not self.experiments or len(left) > MANY:
             return self._take(few[0]) if few else None
         for looked in (few, self._pool):
-            parts = [(len({repr(self._predict(each, asked)) for each in left}), asked) for asked in looked]
+            parts = [(len({repr(self._predict(each, experiment)) for each in left}), experiment) for experiment in looked]
             most, chosen = max(parts, key=lambda each: each[0], default=(0, None))
             if most > 1 and chosen is not None:
                 return self._take(chosen)
         return None
 
-    def _explains(self, profile: Profile, asked: Asked) -> bool:
-        """Say whether settings give an answer, report by report."""
-        outputs = self._ask(asked)
+    def _explains(self, profile: Profile, experiment: Experiment) -> bool:
+        """Say whether a profile predicts the engine's outputs, report by report."""
+        outputs = self._ask(experiment)
         if outputs and self._values in (list, *AGGREGATES) and isinstance(outputs[0], list) is not (self._values is list):
             return False
         left = iter(outputs)
-        for contents in self._predict.reports(profile, asked):
-            if not _equal(next(left, _NOTHING), _valued(self._values, contents)):
+        for contents in self._predict.reports(profile, experiment):
+            if not _equal(next(left, _NOTHING), _aggregate_of(self._values, contents)):
                 return False
         return next(left, _NOTHING) is _NOTHING
 
 
-class _Predicting:
-    """What settings would report, of each input once; `ends`: with what is left when the input ends."""
+class _Predictions:
+    """Predictions of profiles, cached per experiment; with `ends` the rest of the window is reported at the end of the input."""
 
     def __init__(self, ends: bool) -> None:
         self.ends = ends
         self._known: dict[tuple[Profile, int], list[list[Any]]] = {}
 
-    def __call__(self, profile: Profile, asked: Asked) -> list[list[Any]]:
-        return list(self.reports(profile, asked))
+    def __call__(self, profile: Profile, experiment: Experiment) -> list[list[Any]]:
+        return list(self.reports(profile, experiment))
 
-    def reports(self, profile: Profile, asked: Asked) -> Iterator[list[Any]]:
-        """Yield what settings would report, which run no further than they are asked: most are ruled out by a first report."""
-        key = (profile, id(asked))
+    def reports(self, profile: Profile, experiment: Experiment) -> Iterator[list[Any]]:
+        """Yield predicted reports lazily: most profiles are ruled out by the first."""
+        key = (profile, id(experiment))
         if key in self._known:
             yield from self._known[key]
             return
-        size, slide, tuples = asked
+        size, slide, tuples = experiment
         running, found = Simulation(profile, size, slide), list[list[Any]]()
         for each in ended(tuples, size, slide) if self.ends else tuples:
             for report in running.push(each):
@@ -267,9 +274,9 @@ def _candidates() -> Iterator[Profile]:
             yield made
 
 
-def _told(asked: Asked) -> tuple[int, int]:
-    """Return how much there is in an input: how often a tuple leaves the window while the next one stays, and its length."""
-    size, _, tuples = asked
+def _information(experiment: Experiment) -> tuple[int, int]:
+    """Return how informative an experiment is: how often a tuple expires while the next one stays, and its length."""
+    size, _, tuples = experiment
     return sum(0 < after.t_app - before.t_app < size for before, after in pairwise(tuples)), len(tuples)
 
 
@@ -278,8 +285,8 @@ def _named(left: Sequence[Profile], name: str) -> Profile | None:
     return replace(left[0], name=left[0].name or name) if left else None
 
 
-def _valued(values: Values, contents: list[Any]) -> Any:
-    """Return an aggregate; None of nothing where it has no value for that, as the mean has none."""
+def _aggregate_of(values: Values, contents: list[Any]) -> Any:
+    """Return an aggregate of contents; None for empty contents of which it has no value, as for the mean."""
     if contents:
         return values(contents)
     try:
@@ -294,7 +301,7 @@ def _equal(output: Any, expected: Any) -> bool:
     return bool(output == expected)
 
 
-def _shown(setting: Any) -> str:
+def _setting_text(setting: Any) -> str:
     if isinstance(setting, (Tick, Scope)):
         return str(setting.value)
     return str(getattr(setting, "formula", setting))

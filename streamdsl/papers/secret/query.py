@@ -21,7 +21,7 @@ from streamdsl.windows import Hopping
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TupleColumns:
     """Which fields of the source's rows are a tuple's times and batch; None: LE, the order of arrival, a batch of its own."""
 
     t_app: str | None = None
@@ -37,7 +37,7 @@ def run_as_of(profile: Profile, plan: Node, bindings: Mapping[str, Bound], times
     """
     windows, rows, source = _parts(plan)
     size, slide = windows.size, windows.hop
-    tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], Columns(*times))))
+    tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], TupleColumns(*times))))
     running = Simulation(profile, size, slide)
     placed = [report for each in tuples for report in running.push(_placed(each))]
     outputs = [_output(plan, windows, rows, report) for report in placed]
@@ -68,12 +68,12 @@ def _kind(node: Node) -> str:
     return f"one over {node.windows!r}" if isinstance(node, WindowAggregate) else node.name
 
 
-def _tuples(rows: Node, source: Source, bound: Bound, columns: Columns) -> Iterator[Tuple]:
+def _tuples(rows: Node, source: Source, bound: Bound, columns: TupleColumns) -> Iterator[Tuple]:
     """Yield the tuples in order of arrival: what the query's `where` leaves; a CTI is a heartbeat."""
     last: int | None = None
     for number, event in enumerate(bound.events(), 1):
         if isinstance(event, Cti):
-            if event.time != INFINITY and columns == Columns():
+            if event.time != INFINITY and columns == TupleColumns():
                 yield Tuple(HEARTBEAT, event.time, number, number)
             continue
         if not isinstance(event, Insert):
@@ -86,7 +86,7 @@ def _tuples(rows: Node, source: Source, bound: Bound, columns: Columns) -> Itera
             yield found._replace(value=row.payload)
 
 
-def _times(event: Insert[Any], number: int, columns: Columns) -> Tuple:
+def _times(event: Insert[Any], number: int, columns: TupleColumns) -> Tuple:
     fields = dict(fields_of(event.payload))
     for name in (columns.t_app, columns.t_sys, columns.bid):
         if name is not None and name not in fields:
@@ -104,7 +104,7 @@ def _placed(tuple: Tuple) -> Tuple:
 
 
 def _output(plan: Node, windows: Hopping, rows: Node, report: Reported) -> Any:
-    """Return what a query makes of the rows of a report, in a window that ends with its time: of groups a list.
+    """Return the result of a query for the rows of a report, in a window that ends at its time; of groups a list.
 
     Of no rows it makes None, or no group.
     """

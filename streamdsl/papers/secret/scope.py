@@ -25,7 +25,7 @@ class Scope(Enum):
 
     @property
     def words(self) -> str:
-        """What is looked at, in words.
+        """The windows that are in scope, in words.
 
         >>> Scope.ALL_OPEN.words
         'all open windows'
@@ -46,7 +46,7 @@ def scope(t: int, t0: int, size: int, slide: int) -> Interval | None:
 
 
 def scopes(t: int, t0: int, size: int, slide: int, kind: Scope = Scope.ACTIVE) -> list[Interval]:
-    """Return the intervals that are looked at, in order of their starts.
+    """Return the intervals in scope, in order of start.
 
     A window (o, c] is open at o < t <= c, and the last closed one is the latest with c <= t.
 

@@ -1,4 +1,4 @@
-"""Inputs that tell profiles apart: small streams with gaps, simultaneous tuples and batches, the smallest first."""
+"""Inputs that distinguish profiles: small streams with gaps, simultaneous tuples and batches, the smallest first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from random import Random
 from typing import Final
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.inputs import until
+from streamdsl.papers.secret.input_feeds import until
 from streamdsl.papers.secret.tuples import Tuple
 
 LONGEST: Final = 4
-"""All streams of so many tuples are tried; of longer ones some."""
+"""All streams up to this number of tuples are tried, and samples of longer ones."""
 RANDOM: Final = 150
 
 

@@ -1,4 +1,4 @@
-"""A running simulation: fed tuple by tuple, it keeps what a later Report can see, and nothing else."""
+"""Incremental simulation of a profile: it keeps only the tuples that a later Report can see."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.content import Content, Seen, content
+from streamdsl.papers.secret.content import Content, Observation, content
 from streamdsl.papers.secret.profile import Profile, Report, check_profile
 from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.tick import Ticker
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     t_sys: int
     t: int
-    seen: Seen | None
+    seen: Observation | None
     reported: bool
 
 
@@ -110,7 +110,7 @@ class Simulation:
         found = []
         invoked = ticker.arrive(arrived.t_app, arrived.bid)
         for t in invoked:
-            looked: list[Seen | None] = [*content.at(t)]
+            looked: list[Observation | None] = [*content.at(t)]
             for seen in looked or [None]:
                 reported = seen is not None and holds(self.profile.report, seen, t, ticker.highest)
                 found.append(Step(arrived.t_sys, t, seen, reported))
@@ -133,7 +133,7 @@ class Simulation:
         return self._ticker, self._content
 
 
-def holds(report: Report, seen: Seen, t: int, highest: int) -> bool:
+def holds(report: Report, seen: Observation, t: int, highest: int) -> bool:
     """Say whether a window's content is reported at t, when `highest` is the highest application time that has arrived."""
     return (
         (not report.content_change or seen.changed)

@@ -9,7 +9,7 @@ from streamdsl.papers.secret.tuples import Given, read
 
 
 class Ticker:
-    """What has been seen so far that ticks depend on: the last tick's time, the highest time, the highest batch-id.
+    """The state of ticks: the time of the last tick, the highest time, and the highest batch-id.
 
     A tick's time is that of the last arrival that invoked some Report, whatever that reported.
 

@@ -8,13 +8,13 @@ from itertools import groupby
 from typing import Any, Final
 
 from streamdsl.papers.secret.profile import Profile
+from streamdsl.papers.secret.report_values import evaluator
 from streamdsl.papers.secret.simulation import By, Reported, Simulation, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import Given, Tuple, read
-from streamdsl.papers.secret.values import evaluator
 
 MOST: Final = 1000
-"""So many invoked Reports are shown one by one."""
+"""The most invoked Reports that are shown one by one."""
 SHOWN: Final = 50
 """Reports that are displayed, or that Jupyter shows in a table."""
 
@@ -106,7 +106,7 @@ class Trace:
         return f"{self.profile.name}, size {self.size}, slide {self.slide}: [{shown}{more}]"
 
     def _repr_html_(self) -> str:
-        from streamdsl.papers.secret.picture import draw
+        from streamdsl.papers.secret.trace_picture import draw
         from streamdsl.temporal.html import table, text
 
         more = text(f"... {len(self.reports) - SHOWN} reports more") if len(self.reports) > SHOWN else ""

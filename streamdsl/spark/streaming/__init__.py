@@ -1,1 +1,1 @@
-"""Queries as streams of Spark: the local engine in shards by key, each with its state in Spark's state store."""
+"""Streaming queries on Spark: shards of the local engine, partitioned by key, each with its state in Spark's state store."""

@@ -1,4 +1,4 @@
-"""Shards in Spark: the state of each is kept in Spark's state store, in chunks, of which only those that change are written."""
+"""Shards as Spark's stateful processors: a shard's state is in the state store, of whose chunks changed ones are written."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from streamdsl.errors import QueryError
 from streamdsl.spark.streaming.shard import Shard, ShardStage
-from streamdsl.spark.streaming.wire import parcel_of
-from streamdsl.spark.worker import loaded
+from streamdsl.spark.streaming.wire import message_of
+from streamdsl.spark.worker import load_stage
 
 CHUNK: Final = 2**18
-"""Bytes of state that are written as one."""
+"""The size of a chunk of state, in bytes."""
 _DIGEST: Final = 16
-_KEPT: Final = 64
-_running: dict[str, Shard] = {}
-"""Running shards of this process by the state that they are in: the state store has the truth, this saves reading it."""
+_MAX_CACHED: Final = 64
+_cache: dict[str, Shard] = {}
+"""Shards of this process by the token of their state. The state store is authoritative; a hit saves reading and decoding it."""
 
 
 def shard_processor(stage: bytes) -> StatefulProcessor:
-    """Return what runs the shards' plan: `stage` is a `ShardStage` as bytes.
+    """Return the processor that runs the shards' plan; `stage` is a pickled `ShardStage`.
 
-    A class inside a function travels by value: the process that Spark starts before a stream's first micro-batch, to ask what
-    state there is, need not load streamdsl.
+    The class is local, so it is pickled by value: the process that Spark starts before a stream's first micro-batch, to learn
+    the state's schema, need not import streamdsl.
     """
 
     class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         def init(self, handle: StatefulProcessorHandle) -> None:
-            # `head` has a token for what the chunks hold, the digest of each, and of how many shards this is one.
+            # `head` holds a token of the state that the chunks hold, the digest of each chunk, and the number of shards.
             self._head = handle.getValueState("head", "token string, digests binary, shards int")
             self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
-            from streamdsl.spark.streaming.processor import Kept
+            from streamdsl.spark.streaming.processor import StoredShard
 
-            yield from Kept(stage, self._head, self._chunks).run(int(key[0]), rows)
+            yield from StoredShard(stage, self._head, self._chunks).run(int(key[0]), rows)
 
         def close(self) -> None:
             pass
@@ -47,16 +47,16 @@ def shard_processor(stage: bytes) -> StatefulProcessor:
     return ShardProcessor()
 
 
-class Kept:
-    """The state of a shard in Spark's state store."""
+class StoredShard:
+    """A shard whose state is in Spark's state store. A step reads nothing on a cache hit, and writes the chunks that changed."""
 
     def __init__(self, stage: bytes, head: Any, chunks: Any) -> None:
-        self._stage: ShardStage = loaded(stage)
+        self._stage: ShardStage = load_stage(stage)
         self._head = head
         self._chunks = chunks
 
     def run(self, number: int, rows: Iterator[Any]) -> Iterator[Row]:
-        """Yield what the shard sends when it is fed what has come for it."""
+        """Run a step over the messages of a micro-batch, and yield what the shard sends."""
         stage = self._stage
         token, digests, shards = self._head.get() if self._head.exists() else (None, b"", stage.shards)
         if shards != stage.shards:
@@ -64,16 +64,16 @@ class Kept:
                 f"the stream's state is that of {shards} shards, and it would go on with {stage.shards}",
                 hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
             )
-        known = None if token is None else _running.pop(token, None)
-        shard = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST), number)
-        for blob in shard.take([parcel_of(row) for row in rows]):
+        known = None if token is None else _cache.pop(token, None)
+        shard = known or stage.open(None if token is None else self._read_state(len(digests) // _DIGEST), number)
+        for blob in shard.take([message_of(row) for row in rows]):
             yield Row(shard=number, blob=blob)
-        self._save(shard, bytes(digests), shards)
+        self._write_state(shard, bytes(digests), shards)
 
-    def _saved(self, n_chunks: int) -> bytes:
+    def _read_state(self, n_chunks: int) -> bytes:
         return b"".join(bytes(self._chunks.getValue((place,))[0]) for place in range(n_chunks))
 
-    def _save(self, shard: Shard, before: bytes, shards: int) -> None:
+    def _write_state(self, shard: Shard, before: bytes, shards: int) -> None:
         data, token = shard.snapshot(), uuid.uuid4().hex
         digests = []
         for place in range(-(-len(data) // CHUNK)):
@@ -84,6 +84,6 @@ class Kept:
         for place in range(len(digests), len(before) // _DIGEST):
             self._chunks.removeKey((place,))
         self._head.update((token, b"".join(digests), shards))
-        while len(_running) >= _KEPT:
-            del _running[next(iter(_running))]
-        _running[token] = shard
+        while len(_cache) >= _MAX_CACHED:
+            del _cache[next(iter(_cache))]
+        _cache[token] = shard

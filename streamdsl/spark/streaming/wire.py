@@ -1,4 +1,4 @@
-"""Rows on their way between Spark and shards: many in one binary value, so that few values pass Spark's state machinery."""
+"""The wire format between Spark and shards: many rows in one binary value, as each value costs much in Spark's state API."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 INSERT, RETRACT, CTI, REJECTED = range(4)
-"""The kinds of rows; a rejected one is a row of a source that broke a CTI, which is then its `re_new`."""
+"""The kinds of rows. A rejected row violated the CTI of its source, which is then in its `re_new`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """What is sent to a shard: rows as which of its sources, or how far it has come, by the word of which shard before, if any.
+class Message:
+    """One message to a shard, for one of its sources: rows (`blob`, Arrow IPC), a CTI, or both.
 
-    Rows without a source pass the shard as they are. With `seen` the CTI holds once the source has had so many rows more than
-    before that its progress policy moves.
+    `origin` is the shard of an earlier stage that has sent the CTI, if any. Rows with an empty `source` pass the shard unchanged.
+    `seen` is a number of rows: the CTI holds once so many more rows have come that the source's progress policy moves.
     """
 
     shard: int
@@ -29,7 +29,7 @@ class Parcel:
     blob: bytes | None = None
 
 
-PARCEL: Final = "shard int, source string, cti bigint, origin int, seen bigint, blob binary"
+MESSAGE: Final = "shard int, source string, cti bigint, origin int, seen bigint, blob binary"
 _TYPES: Final = pa.schema(
     [
         ("shard", pa.int32()),
@@ -40,32 +40,32 @@ _TYPES: Final = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-SENT: Final = "shard int, blob binary"
-"""What a shard sends: rows and CTIs in one value."""
+OUTPUT: Final = "shard int, blob binary"
+"""The schema of what a shard sends: rows and CTIs in one value."""
 
 
-def parcels_to_arrow(parcels: Iterable[Parcel]) -> Any:
-    """Return parcels as rows of Spark."""
-    rows = [(each.shard, each.source, each.cti, each.origin, each.seen, each.blob) for each in parcels]
+def messages_to_arrow(messages: Iterable[Message]) -> Any:
+    """Return messages as an Arrow batch of Spark's rows."""
+    rows = [(each.shard, each.source, each.cti, each.origin, each.seen, each.blob) for each in messages]
     columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), _TYPES, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_TYPES)
 
 
-def parcel_of(row: Any) -> Parcel:
-    """Return a row of Spark as a parcel."""
+def message_of(row: Any) -> Message:
+    """Return a row of Spark as a message."""
     blob = None if row.blob is None else bytes(row.blob)
-    return Parcel(row.shard, row.source, row.cti, row.origin, row.seen, blob)
+    return Message(row.shard, row.source, row.cti, row.origin, row.seen, blob)
 
 
-def parcels_of(batch: Any) -> list[Parcel]:
-    """Return the rows of an Arrow batch as parcels."""
-    return [Parcel(**row) for row in batch.to_pylist()]
+def messages_of(batch: Any) -> list[Message]:
+    """Return the rows of an Arrow batch as messages."""
+    return [Message(**row) for row in batch.to_pylist()]
 
 
-def packed(table: Any) -> bytes:
-    """Return an Arrow table as bytes.
+def to_ipc(table: Any) -> bytes:
+    """Return an Arrow table as bytes of an IPC stream.
 
-    >>> unpacked([packed(pa.table({"a": [1]})), packed(pa.table({"a": [2]}))]).column("a").to_pylist()
+    >>> from_ipc([to_ipc(pa.table({"a": [1]})), to_ipc(pa.table({"a": [2]}))]).column("a").to_pylist()
     [1, 2]
     """
     sink = pa.BufferOutputStream()
@@ -74,19 +74,20 @@ def packed(table: Any) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(blobs: Iterable[bytes]) -> Any:
-    """Return the rows of Arrow tables in bytes, one after the other."""
+def from_ipc(blobs: Iterable[bytes]) -> Any:
+    """Return the tables of IPC streams as one table, one after the other."""
     return pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs], promote_options="default")
 
 
-def opened(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the rows of what shards have sent; the id of an event names its shard and its LE too.
+def unpack_output(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows that shards have sent; the id of an event becomes `shard/LE/id`.
 
-    A shard uses an id again once its own CTI has passed it; that of all shards, by which those who read go, may not have.
+    A shard reuses an id once its own CTI has passed the event. Readers go by the least CTI of all shards, which may be behind:
+    so the shard and the LE tell the uses of an id apart.
     """
     for batch in batches:
         for shard, blob in zip(batch.column("shard").to_pylist(), batch.column("blob").to_pylist(), strict=True):
-            table = unpacked([blob])
+            table = from_ipc([blob])
             shards = pa.array([shard] * table.num_rows, pa.int32())
             ids = table.column("id")
             is_result = pc.not_equal(table.column("kind"), REJECTED)

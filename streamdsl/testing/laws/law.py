@@ -1,4 +1,4 @@
-"""What a law is: a function that raises `Breach` on an example that breaks it, and when it applies."""
+"""Laws: a check that raises `Breach` on an example that violates it, with the conditions under which it applies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamdsl.testing.laws.trials import Breach, RowsTrial, StreamTrial, Window
 from streamdsl.testing.subject import Subject
 
 _ROUNDS: Final = 200
-"""How often an example is made smaller."""
+"""The most rounds of shrinking."""
 _TRIES: Final = 4
-"""How many seeds a smaller example is tried with before it is given up."""
+"""The number of seeds that a smaller example is tried with."""
 _WORK: Final = 30_000
-"""How many rows may be tried in all for that: of hundreds of rows few are left soon, and all of them make no difference."""
+"""The most rows that shrinking may try in all."""
 Condition: TypeAlias = Callable[[Subject], str | None]
 """Why a law does not apply to a subject; None if it does."""
 Check: TypeAlias = Callable[[Any], None]
@@ -25,7 +25,7 @@ Check: TypeAlias = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Law:
-    """A law of user-defined modules: its name, what it says, and how it is tried."""
+    """A law of user-defined modules: its name and statement, its check, and how its examples are drawn."""
 
     name: str
     statement: str
@@ -48,7 +48,7 @@ class Law:
         return subject.once(key, lambda: list(self.draw(subject, Random(seed), count, self.least)))
 
     def breach(self, subject: Subject, example: Any) -> Breach | None:
-        """Return how the module breaks the law on an example, None if it keeps it."""
+        """Return the violation of the law on an example, or None."""
         trial = self.trial(subject, example)
         try:
             self.check(trial)
@@ -61,7 +61,7 @@ class Law:
         return None
 
     def smallest(self, subject: Subject, example: Any, breach: Breach) -> Breach:
-        """Return the breach by the smallest example that is found."""
+        """Return the violation of the smallest example that shrinking finds."""
         work = 0
         for _ in range(_ROUNDS):
             for candidate in self._smaller(example):

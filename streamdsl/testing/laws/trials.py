@@ -1,4 +1,4 @@
-"""A module on one example: what laws do with it, and how an example that breaks one is shown."""
+"""Trials: a module on one example, with the operations of laws, and the report of a violation."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from streamdsl.errors import TimestampViolation, UserCodeError
 from streamdsl.temporal import CHT, CHTRow, Event, Lifetime
 from streamdsl.testing.compare import same_rows
 from streamdsl.testing.examples import RowsExample, StreamExample, WindowExample
-from streamdsl.testing.payloads import magnitude
-from streamdsl.testing.queries import query_of, text_of
-from streamdsl.testing.states import LiveWindow, follow, member, own, whole
+from streamdsl.testing.law_queries import query_of, text_of
+from streamdsl.testing.live_window import LiveWindow, compute_rows, deep_copy, member, process_rows
+from streamdsl.testing.random_payloads import magnitude
 from streamdsl.testing.subject import Subject
-from streamdsl.testing.timeline import Line, draw, line_of_row, lines_of_events
+from streamdsl.testing.timelines import TimelineLine, draw, line_of_row, lines_of_events
 from streamdsl.udm.bases import AnyModule, AnyUDA
 from streamdsl.udm.invoke import MemberRow
 from streamdsl.windows import Clip
 
 _RELATIVE: Final = 1e-9
 _OF_LARGEST: Final = 1e-12
-"""By how much floats may differ: as a share of the result, or of the largest number there is; sums of opposites are small."""
+"""The tolerance for floats: relative to the result, or to the largest input, as sums of opposites are small."""
 _EMITS: Final = ("speculative", "speculative", "watermark", "final")
 MODULE_ERRORS: Final = (UserCodeError, TimestampViolation)
-"""What an engine raises where it is the module's fault."""
+"""The errors of an engine that a module causes."""
 
 
 class Breach(Exception):  # noqa: N818
-    """An example that breaks a law: what happens, what was expected and found, and the input drawn as text."""
+    """The violation of a law by an example: a message, the expected and actual results, and the input as a drawing."""
 
     def __init__(self, what: str, drawing: str, expected: str | None = None, found: str | None = None) -> None:
         super().__init__(what)
@@ -49,11 +49,11 @@ class ModuleTrial(ABC):
 
     def members(self) -> list[MemberRow]:
         """Return the rows, with payloads of their own each time."""
-        return [member(row._replace(payload=own(row.payload))) for row in self._rows]
+        return [member(row._replace(payload=deep_copy(row.payload))) for row in self._rows]
 
     @abstractmethod
     def answer(self, members: Sequence[MemberRow], module: Any = None) -> list[CHTRow[Any]]:
-        """Return a copy of what the module, or another one, makes of some of the rows."""
+        """Return a copy of the result of the module, or of another one, for some of the rows."""
 
     def expect(
         self,
@@ -84,7 +84,7 @@ class ModuleTrial(ABC):
         lines = [line_of_row(CHTRow(row.le, row.re, row.payload), mark) for mark, row in marked]
         return Breach(what, self.drawn(lines), expected, found)
 
-    def drawn(self, lines: Sequence[Line]) -> str:
+    def drawn(self, lines: Sequence[TimelineLine]) -> str:
         """Return the drawing of some rows."""
         return draw(lines, self.subject.unit)
 
@@ -112,8 +112,8 @@ class WindowTrial(ModuleTrial):
 
     def answer(self, members: Sequence[MemberRow], module: AnyModule | None = None) -> list[CHTRow[Any]]:
         """Return a copy of the window's result over some members."""
-        found = whole(module or self.module, members, self.window, self.clip, self.subject.output)
-        return own(found)
+        found = compute_rows(module or self.module, members, self.window, self.clip, self.subject.output)
+        return deep_copy(found)
 
     def live(self, members: Sequence[MemberRow] = ()) -> LiveWindow:
         """Return a window of the incremental module that has been given members, at once."""
@@ -122,9 +122,9 @@ class WindowTrial(ModuleTrial):
             window.add(*members)
         return window
 
-    def drawn(self, lines: Sequence[Line]) -> str:
+    def drawn(self, lines: Sequence[TimelineLine]) -> str:
         """Return the drawing of the window and some members."""
-        drawing = super().drawn([Line("window", *self.window), *lines])
+        drawing = super().drawn([TimelineLine("window", *self.window), *lines])
         return f"{drawing}\nclipping: {self.clip.value}" if self.module.time_sensitive else drawing
 
     def shown(self, rows: Sequence[CHTRow[Any]]) -> str:
@@ -141,8 +141,8 @@ class RowsTrial(ModuleTrial):
 
     def after(self, state: Any, members: Sequence[MemberRow], module: Any = None) -> tuple[Any, list[CHTRow[Any]]]:
         """Return the state after some rows, and a copy of their results."""
-        state, found = follow(module or self.module, state, members)
-        return state, own(found)
+        state, found = process_rows(module or self.module, state, members)
+        return state, deep_copy(found)
 
 
 class StreamTrial:
@@ -164,7 +164,7 @@ class StreamTrial:
 
     def expected(self) -> CHT[Any]:
         """Return what the query means over the stream, by the definition."""
-        found: CHT[Any] = self.query().run({"events": own(self.events)}, engine="reference").cht()
+        found: CHT[Any] = self.query().run({"events": deep_copy(self.events)}, engine="reference").cht()
         return found
 
     def output(self) -> list[Event[Any]]:
@@ -173,7 +173,7 @@ class StreamTrial:
 
     def _run(self) -> list[Event[Any]]:
         session = self.query().open(emit=self.rng.choice(_EMITS))
-        out: list[Event[Any]] = [sent for event in own(self.events) for sent in session.push([event])]
+        out: list[Event[Any]] = [sent for event in deep_copy(self.events) for sent in session.push([event])]
         return [*out, *session.close()]
 
     def expect(self, what: str, found: CHT[Any], expected: CHT[Any]) -> None:
@@ -188,7 +188,7 @@ class StreamTrial:
         return Breach(what, f"{query}\n{drawing}", expected, found)
 
     def failure(self, error: Exception) -> Breach:
-        """Return the breach of a law by an exception of the module; other errors are not the module's, and go on."""
+        """Return the violation of a law by an exception of the module; other errors are raised."""
         if not isinstance(error, MODULE_ERRORS):
             raise error
         return self.breach(_raised(error))

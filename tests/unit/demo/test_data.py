@@ -13,10 +13,10 @@ from streamdsl.demo.data import (
     Data,
     Feed,
     Flight,
-    Reading,
+    WeatherReading,
     load,
 )
-from streamdsl.demo.files import Period, carrier_names
+from streamdsl.demo.flight_files import Period, carrier_names
 from streamdsl.temporal import to_duration
 
 STORM = Period("8-9 February 2013", date(2013, 2, 8), date(2013, 2, 9))
@@ -83,7 +83,7 @@ def test_a_reading_holds_at_each_airport_before_the_first_take_off(data: Data) -
     first = min(sd.sync_time(event) for event in data.flights.events)
     before = {event.payload.origin for event in data.weather.events if isinstance(event, sd.Insert) and event.le <= first}
     assert before == {"EWR", "JFK", "LGA"}
-    assert all(isinstance(event.payload, Reading) for event in data.weather.events if isinstance(event, sd.Insert))
+    assert all(isinstance(event.payload, WeatherReading) for event in data.weather.events if isinstance(event, sd.Insert))
 
 
 def test_the_impossible_wind_is_left_out() -> None:

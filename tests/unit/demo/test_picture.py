@@ -7,17 +7,17 @@ from itertools import pairwise
 import numpy as np
 
 from streamdsl.demo.data import NEW_YORK
-from streamdsl.demo.picture import NAMED, STORM, Count, Frame, _spread, counts_at, draw, layers
+from streamdsl.demo.storm_picture import NAMED, STORM, Axes, CarrierCount, _spread, counts_at, draw, layers
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = int(STORM[0].timestamp())
 
 
-def counts(carriers: int = 3) -> list[Count]:
-    return [Count(START + 3600, START + 7200 * (1 + k), f"C{k}", k + 1) for k in range(carriers)]
+def counts(carriers: int = 3) -> list[CarrierCount]:
+    return [CarrierCount(START + 3600, START + 7200 * (1 + k), f"C{k}", k + 1) for k in range(carriers)]
 
 
-def drawn(found: list[Count], grounded: list[tuple[int, int]] | None = None) -> ET.Element:
+def drawn(found: list[CarrierCount], grounded: list[tuple[int, int]] | None = None) -> ET.Element:
     return ET.fromstring(draw(found, {"C0": "A & B <Air>"}, grounded or []))
 
 
@@ -26,7 +26,9 @@ def texts(picture: ET.Element) -> list[str]:
 
 
 def test_counts_are_read_where_their_lifetimes_hold() -> None:
-    found = counts_at([Count(0, 10, "A", 2), Count(10, 20, "A", 5), Count(3, 4, "B", 1)], np.array([0, 9, 10, 19, 20]))
+    found = counts_at(
+        [CarrierCount(0, 10, "A", 2), CarrierCount(10, 20, "A", 5), CarrierCount(3, 4, "B", 1)], np.array([0, 9, 10, 19, 20])
+    )
     assert {name: column.tolist() for name, column in found.items()} == {"A": [2, 2, 5, 5, 0]}
 
 
@@ -45,8 +47,8 @@ def test_each_layer_is_drawn_and_labelled() -> None:
 
 
 def test_layers_stand_on_each_other() -> None:
-    picture = drawn([Count(START, START + 10**6, "C0", 10), Count(START, START + 10**6, "C1", 5)])
-    frame = Frame(START, int(STORM[1].timestamp()), 20)
+    picture = drawn([CarrierCount(START, START + 10**6, "C0", 10), CarrierCount(START, START + 10**6, "C1", 5)])
+    frame = Axes(START, int(STORM[1].timestamp()), 20)
     tops = [
         min(float(point.split(",")[1]) for point in layer.get("points", "").split()) for layer in picture.iter(f"{SVG}polygon")
     ]

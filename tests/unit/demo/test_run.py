@@ -10,13 +10,13 @@ import pytest
 import streamdsl as sd
 from streamdsl.cli import main
 from streamdsl.demo import tables
-from streamdsl.demo.corrections import Change, Corrections, largest_change
+from streamdsl.demo.corrections import Corrections, CountChange, largest_change
 from streamdsl.demo.data import Data, Feed, Flight
-from streamdsl.demo.files import LeftOut, Period
+from streamdsl.demo.flight_files import LeftOut, Period
+from streamdsl.demo.local_run import Answer, play, pushes
 from streamdsl.demo.main import agree, corrected
-from streamdsl.demo.meter import Meter
+from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, flights
-from streamdsl.demo.run import Answer, play, pushes
 from streamdsl.demo.spark import difference, why_no_spark
 
 NOON = 1360342800
@@ -69,13 +69,13 @@ def test_the_largest_change_compares_what_was_said_with_what_held() -> None:
         sd.Retract("b", 10, 20, 10),
         count("c", 10, 20, 7),
     ]
-    assert largest_change(events, sd.CHT.from_events(events)) == Change("UA", 10, 2, 7)
+    assert largest_change(events, sd.CHT.from_events(events)) == CountChange("UA", 10, 2, 7)
 
 
 def test_a_count_of_which_nothing_is_left_changed_to_none() -> None:
     events: list[sd.Event[sd.Record]] = [count("a", 0, 10, 3), sd.Retract("a", 0, 10, 0)]
     change = largest_change(events, sd.CHT.from_events(events))
-    assert change == Change("UA", 0, 3, 0)
+    assert change == CountChange("UA", 0, 3, 0)
     assert change.size == 3
 
 
@@ -120,7 +120,7 @@ def test_the_meter_rewrites_its_line_on_a_terminal() -> None:
             return True
 
     terminal = Terminal()
-    meter = Meter("counting", terminal)
+    meter = ProgressMeter("counting", terminal)
     meter.show(1, 100)
     meter.show(1, 100)
     meter.clear()

@@ -143,7 +143,7 @@ REFUSED = {
         "rides:by_road",
         "--input",
         "cars=empty",
-    ): "is no file, or folder of files, that can be read: empty\nHint: files",
+    ): "is not a file, or a folder of files, of a known format: empty\nHint: files",
     ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every, --trigger and --bad-files are for streams",
     ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, arrow, not 'table'",
     (
@@ -173,7 +173,7 @@ def test_what_cannot_be_run_is_said(folder: Path, options: tuple[str, ...], caps
 def test_what_is_there_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(folder / "in", "csv", range(1))
     assert run("--input", "cars=in", "--output", "rides.py") == 2
-    assert "there is something at rides.py already" in capsys.readouterr().err
+    assert "the output rides.py exists already" in capsys.readouterr().err
 
 
 def test_state_that_is_lost_is_missed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

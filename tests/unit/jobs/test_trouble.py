@@ -231,7 +231,7 @@ def test_of_two_batch_jobs_one_gives_its_output_the_name(folder: Path) -> None:
     both = [started("--input", "cars=in", "--output", "out.csv") for _ in range(2)]
     said = [each.communicate(timeout=60)[1] for each in both]
     assert sorted(each.returncode for each in both) == [0, 2], said
-    assert "there is something at out.csv already" in "".join(said)
+    assert "the output out.csv exists already" in "".join(said)
 
 
 @pytest.mark.parametrize("options", [STREAM, ("--input", "cars=in", "--output", "out.csv")], ids=["stream", "batch"])

@@ -17,7 +17,7 @@ import streamdsl as sd
 from streamdsl import IntervalEvent, Record, WindowDescriptor
 from streamdsl.errors import QueryError
 from streamdsl.testing.payload_types import payload_type
-from streamdsl.testing.payloads import draw_payload, simpler
+from streamdsl.testing.random_payloads import draw_payload, simpler_payloads
 from streamdsl.testing.strategies import payloads, udm_events
 from streamdsl.udm.builtin import Count
 from tests.unit.testing import modules
@@ -146,7 +146,7 @@ def test_nothing_is_made_up_of_nothing(of: Any) -> None:
 def test_what_is_simpler_ends_at_what_is_simplest(of: Any, kind: type) -> None:
     for seed in range(10):
         payload, steps = draw_payload(of, Random(seed)), 0
-        while (found := next(simpler(payload), None)) is not None:
+        while (found := next(simpler_payloads(payload), None)) is not None:
             assert type(found) is type(payload)
             payload, steps = found, steps + 1
             assert steps < 100

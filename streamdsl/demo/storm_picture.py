@@ -1,0 +1,218 @@
+"""The demo's picture, written as SVG by hand: aircraft aloft per carrier over the storm of 8-9 February 2013."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Final, NamedTuple
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.demo.data import NEW_YORK
+from streamdsl.demo.flight_files import Times
+
+STORM: Final = (datetime(2013, 2, 8, tzinfo=NEW_YORK), datetime(2013, 2, 10, tzinfo=NEW_YORK))
+"""The two days of the storm, from midnight to midnight in New York."""
+STEP: Final = 300
+"""The picture shows the counts every five minutes."""
+NAMED: Final = 8
+"""How many carriers have a layer of their own; the rest are one layer."""
+
+WIDTH, HEIGHT = 1000, 560
+LEFT, RIGHT, TOP, BOTTOM = 64, 204, 92, 76
+COLOURS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#c9534f", "#8a6bb8", "#b8862b", "#2f9fb0", "#c2679f")
+REST: Final = "#8b949e"
+STYLE: Final = """
+    text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 14px; fill: #24292f }
+    .paper { fill: #ffffff } .layer { stroke: #ffffff; stroke-width: 0.8; stroke-linejoin: round }
+    .title { font-size: 20px; font-weight: 600 } .quiet { fill: #57606a }
+    .grid { stroke: #57606a; stroke-opacity: 0.22 } .axis { stroke: #57606a } .lead { fill: none; stroke-width: 1.5 }
+    .grounded { fill: #57606a; fill-opacity: 0.16 }
+    @media (prefers-color-scheme: dark) {
+      text { fill: #e6edf3 } .paper { fill: #0d1117 } .layer { stroke: #0d1117 } .quiet { fill: #9da7b3 }
+      .grid, .axis { stroke: #9da7b3 } .grounded { fill: #9da7b3 }
+    }"""
+
+
+class CarrierCount(NamedTuple):
+    """How many aircraft a carrier has in the air over a lifetime, in seconds of UTC."""
+
+    le: int
+    re: int
+    carrier: str
+    aloft: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One band of the picture."""
+
+    label: str
+    colour: str
+    aloft: NDArray[np.int64]
+
+
+def counts_at(counts: Iterable[CarrierCount], times: Times) -> dict[str, NDArray[np.int64]]:
+    """Return each carrier's count at sorted times.
+
+    >>> counts_at([CarrierCount(0, 4, "UA", 2), CarrierCount(4, 6, "UA", 3)], np.array([1, 4, 9]))
+    {'UA': array([2, 3, 0])}
+    """
+    found: dict[str, NDArray[np.int64]] = {}
+    for count in counts:
+        first, last = np.searchsorted(times, [count.le, count.re])
+        if first < last:
+            found.setdefault(count.carrier, np.zeros(len(times), dtype=np.int64))[first:last] += count.aloft
+    return found
+
+
+def layers(series: Mapping[str, NDArray[np.int64]], names: Mapping[str, str]) -> list[Layer]:
+    """Return the bands from the bottom up: the busiest carriers, then the rest as one."""
+    busiest = sorted(series, key=lambda carrier: (-int(series[carrier].sum()), carrier))
+    top, rest = busiest[:NAMED], busiest[NAMED:]
+    found = [Layer(names.get(carrier, carrier), colour, series[carrier]) for carrier, colour in zip(top, COLOURS, strict=False)]
+    if rest:
+        found.append(Layer(f"{len(rest)} others", REST, np.sum([series[carrier] for carrier in rest], axis=0)))
+    return found
+
+
+def draw(counts: Iterable[CarrierCount], names: Mapping[str, str], grounded: Sequence[tuple[int, int]] = ()) -> str:
+    """Return the picture of the counts as SVG; `grounded` are the times in which nothing was in the air."""
+    start, end = (int(moment.timestamp()) for moment in STORM)
+    times = np.arange(start, end + STEP, STEP, dtype=np.int64)
+    bands = layers(counts_at(counts, times), names)
+    frame = Axes(start, end, _ceiling(bands))
+    parts = [
+        *_heading(),
+        *_grid(frame),
+        *_bands(frame, times, bands),
+        *_shades(frame, grounded),
+        *_labels(frame, bands),
+    ]
+    return _svg(parts)
+
+
+def _svg(parts: Sequence[str]) -> str:
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        "<title>Aircraft in the air out of New York, 8\u20139 February 2013</title>",
+        f"<style>{STYLE}\n  </style>",
+    ]
+    return "\n  ".join([*head, *parts]) + "\n</svg>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The axes: the coordinates of times and counts."""
+
+    start: int
+    end: int
+    top: int
+
+    def x(self, time: float) -> float:
+        """Return the x coordinate of a time."""
+        return LEFT + (time - self.start) / (self.end - self.start) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, count: float) -> float:
+        """Return the y coordinate of a count."""
+        return HEIGHT - BOTTOM - count / self.top * (HEIGHT - TOP - BOTTOM)
+
+
+def _ceiling(bands: Sequence[Layer]) -> int:
+    total = np.sum([band.aloft for band in bands], axis=0) if bands else np.zeros(1)
+    return max(20, -(-int(total.max()) // 20) * 20)
+
+
+def _text(x: float, y: float, text: str, css: str = "", anchor: str = "start", more: str = "") -> str:
+    named = f' class="{css}"' if css else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}{more}>{escape(text)}</text>'
+
+
+def _heading() -> list[str]:
+    return [
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
+        _text(LEFT, 36, "The storm of 8\u20139 February 2013 empties the sky", "title"),
+        _text(LEFT, 60, "Aircraft in the air per carrier, from take-off at EWR, JFK or LGA to landing", "quiet"),
+    ]
+
+
+def _grid(frame: Axes) -> list[str]:
+    step = 20 if frame.top <= 120 else 50
+    parts = []
+    for count in range(0, frame.top + 1, step):
+        y = frame.y(count)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(LEFT - 8, y + 5, str(count), "quiet", "end"))
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    parts.append(_text(20, middle, "aircraft aloft", "quiet", "middle", f' transform="rotate(-90 20 {middle})"'))
+    return parts + _clock(frame)
+
+
+def _clock(frame: Axes) -> list[str]:
+    floor = HEIGHT - BOTTOM
+    parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>']
+    moment = STORM[0]
+    while moment <= STORM[1]:
+        x = frame.x(moment.timestamp())
+        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 5}"/>')
+        parts.append(_text(x, floor + 21, f"{moment:%H:%M}", "quiet", "middle"))
+        if moment.hour == 12:
+            parts.append(_text(x, floor + 41, f"{moment:%A} {moment.day} {moment:%B}", "", "middle"))
+        moment += timedelta(hours=6)
+    parts.append(_text(LEFT + (WIDTH - LEFT - RIGHT) / 2, floor + 62, "time in New York", "quiet", "middle"))
+    return parts
+
+
+def _bands(frame: Axes, times: Times, bands: Sequence[Layer]) -> list[str]:
+    floor = np.zeros(len(times), dtype=np.int64)
+    parts = []
+    for band in bands:
+        upper = floor + band.aloft
+        outline = [*zip(times, upper, strict=True), *zip(times[::-1], floor[::-1], strict=True)]
+        points = " ".join(f"{frame.x(time):.1f},{frame.y(count):.1f}" for time, count in outline)
+        parts.append(f'<polygon class="layer" fill="{band.colour}" points="{points}"/>')
+        floor = upper
+    return parts
+
+
+def _shades(frame: Axes, grounded: Sequence[tuple[int, int]]) -> list[str]:
+    parts = []
+    for start, end in grounded:
+        x, width = frame.x(start), frame.x(end) - frame.x(start)
+        parts.append(f'<rect class="grounded" x="{x:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>')
+    if grounded:
+        first, last = (datetime.fromtimestamp(time, NEW_YORK) for time in (grounded[0][0], grounded[-1][1]))
+        x = frame.x((grounded[0][0] + grounded[-1][1]) / 2)
+        parts.append(_text(x, TOP + 46, "departures scheduled,", "", "middle"))
+        parts.append(_text(x, TOP + 64, "nothing in the air", "", "middle"))
+        parts.append(_text(x, TOP + 82, f"{first:%H:%M} to {last:%H:%M}", "quiet", "middle"))
+    return parts
+
+
+def _labels(frame: Axes, bands: Sequence[Layer]) -> list[str]:
+    edges = np.concatenate([[0], np.cumsum([band.aloft[-1] for band in bands])])
+    wanted = [frame.y((low + high) / 2) for low, high in pairwise(edges.tolist())]
+    parts = []
+    for band, tip, y in zip(bands, wanted, _spread(wanted, 21.0), strict=True):
+        x = WIDTH - RIGHT
+        parts.append(f'<path class="lead" stroke="{band.colour}" d="M{x + 3} {tip:.1f} L{x + 16} {y:.1f} H{x + 22}"/>')
+        parts.append(f'<rect x="{x + 26}" y="{y - 6:.1f}" width="12" height="12" rx="2" fill="{band.colour}"/>')
+        parts.append(_text(x + 44, y + 5, band.label))
+    return parts
+
+
+def _spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return places near the wanted ones, from the bottom up, at least `gap` apart.
+
+    >>> _spread([100.0, 98.0, 50.0], 20.0)
+    [100.0, 80.0, 50.0]
+    """
+    placed: list[float] = []
+    for y in wanted:
+        placed.append(min(y, placed[-1] - gap) if placed else y)
+    return placed

@@ -1,0 +1,64 @@
+"""The public form of a result: flat columns, times as timestamps, and payload values in Spark's ordinary types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from streamdsl.spark import stages
+from streamdsl.spark.column_types import ColumnType, JsonType, ListType, RecordType, types_inside
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.public_values import public_type
+from streamdsl.spark.time_columns import from_ticks
+from streamdsl.temporal.pandas_frames import LIFETIME, column_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def public_frame(flow: Flow) -> DataFrame:
+    """Return a flow's rows as `le`, `re` and a column per payload field.
+
+    Times are timestamps in a calendar unit, else bigint; INFINITY is null. Records inside payloads are structs. Values whose type
+    nothing declares are VARIANT. A field that is called `le` or `re`, in whatever case, becomes `payload_le` or `payload_re`.
+    """
+    kind = public_type(flow.type)
+    made = flow if kind == flow.type else stages.publish_payloads(flow, kind)
+    times = [f"{from_ticks(name, flow.unit)} as {name}" for name in LIFETIME]
+    return made.make().selectExpr(*times, *payload_columns(kind))
+
+
+def payload_columns(kind: ColumnType, reserved: Sequence[str] = LIFETIME) -> list[str]:
+    """Return the SQL of the payload columns in their public form, with the prefix `payload_` where a name is reserved."""
+    if not isinstance(kind, RecordType):
+        return [f"{_public_sql('p', kind)} as value"]
+    clashing = [name for name in kind.schema.names if name.lower() in reserved]
+    names = column_names(kind.schema.names, {*reserved, *clashing})
+    return [
+        f"{_public_sql(f'p.f{i}', field)} as {backquoted(name)}"
+        for i, (name, field) in enumerate(zip(names, kind.fields, strict=True))
+    ]
+
+
+def _public_sql(text: str, kind: ColumnType) -> str:
+    """Return the SQL of a value in its public form."""
+    if isinstance(kind, JsonType):
+        return f"parse_json({text})"
+    if isinstance(kind, ListType) and any(isinstance(part, (RecordType, JsonType)) for part in types_inside(kind.item)):
+        return f"transform({text}, x -> {_public_sql('x', kind.item)})"
+    if not isinstance(kind, RecordType):
+        return text
+    fields = [
+        f"{_public_sql(f'{text}.f{i}', field)} as {backquoted(kind.schema.names[i])}" for i, field in enumerate(kind.fields)
+    ]
+    made = f"struct({', '.join(fields)})"
+    return f"if({text} IS NULL, NULL, {made})" if kind.nullable else made
+
+
+def backquoted(name: str) -> str:
+    """Return a column's name as SQL.
+
+    >>> backquoted("a`b")
+    '`a``b`'
+    """
+    return f"`{name.replace('`', '``')}`"

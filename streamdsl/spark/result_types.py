@@ -1,0 +1,69 @@
+"""The public column type of a module's results, from its annotations or from the rules of built-in aggregates."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from streamdsl.spark.column_types import FLOAT, INT, ColumnType, ListType, PickledType, as_nullable, hints_of, type_of_hint
+from streamdsl.udm import builtin
+from streamdsl.udm.bases import UDM, IntervalEvent
+
+_FLOATS = (builtin.Avg, builtin.Quantile, builtin.Variance, builtin.TimeWeightedAvg)
+_RETURN_ARGUMENT = (builtin.Sum, builtin.Min, builtin.Max, builtin.First, builtin.Last)
+
+
+def result_type(module: UDM, argument: ColumnType | None = None) -> ColumnType | None:
+    """Return the declared type of a module's results, or None.
+
+    >>> result_type(builtin.Median())
+    ScalarType(kind='float', nullable=True)
+    """
+    if isinstance(module, (builtin.Count, builtin.CountDistinct)):
+        return INT
+    if isinstance(module, builtin.Quantile) and module.method == "inverted_cdf":
+        return _if_declared(argument)
+    if isinstance(module, _FLOATS):
+        return as_nullable(FLOAT)
+    if isinstance(module, _RETURN_ARGUMENT):
+        return _if_declared(argument)
+    if isinstance(module, builtin.Collect):
+        item = _if_declared(argument)
+        return None if item is None else ListType(item, False)
+    return _annotated(module)
+
+
+def _if_declared(argument: ColumnType | None) -> ColumnType | None:
+    return None if argument is None or isinstance(argument, PickledType) else as_nullable(argument)
+
+
+def _annotated(module: UDM) -> ColumnType | None:
+    for hint in _hints(module):
+        found = type_of_hint(_item(hint) if module.returns_many else hint)
+        if found is not None:
+            return as_nullable(found)
+    return None
+
+
+def _hints(module: UDM) -> Iterator[Any]:
+    """Yield the hints that may declare the results: of the function, of the method, and the last argument of the base class."""
+    yield hints_of(getattr(module, "function", None)).get("return", Any)
+    yield hints_of(getattr(type(module), "compute_result", None)).get("return", Any)
+    for cls in type(module).__mro__:
+        for base in getattr(cls, "__orig_bases__", ()):
+            arguments = typing.get_args(base)
+            origin = typing.get_origin(base)
+            if arguments and isinstance(origin, type) and issubclass(origin, UDM):
+                yield types.GenericAlias(list, (arguments[-1],)) if module.returns_many else arguments[-1]
+
+
+def _item(hint: Any) -> Any:
+    """Return the item type of an iterable's annotation; of events, the type of their payloads."""
+    arguments = typing.get_args(hint)
+    item = arguments[0] if arguments else Any
+    if typing.get_origin(item) is IntervalEvent:
+        inner = typing.get_args(item)
+        return inner[0] if inner else Any
+    return item

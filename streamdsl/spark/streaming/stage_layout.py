@@ -1,0 +1,166 @@
+"""The physical layout of a streaming plan: for each stage what its shards run, and the exchanges that feed them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamdsl.emit import Emit, EmitMode
+from streamdsl.errors import QueryError
+from streamdsl.plan.node import Node, Source
+from streamdsl.plan.parameters import mapped
+from streamdsl.spark.column_types import ColumnType
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.public_values import public_type
+from streamdsl.spark.stages import payload_of
+from streamdsl.spark.streaming.exchange import CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
+from streamdsl.spark.streaming.plan_stages import Origin, PlanStage, StageInput, cut_into_stages
+from streamdsl.spark.streaming.shard import ShardInput, ShardStage
+from streamdsl.spark.streaming.wire import Message, messages_of
+from streamdsl.temporal import INFINITY, Progress, to_duration
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """The exchange from one origin to a stage: all its routes run in one task, so the origin is read once."""
+
+    origin: Origin
+    stage: ExchangeStage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardedStage:
+    """A stage with its physical form: the exchanges that feed it, and what its shards run."""
+
+    stage: PlanStage
+    exchanges: tuple[Exchange, ...]
+    shard_stage: ShardStage
+
+
+def lay_out(
+    plan: Node, flows: Mapping[str, Flow], shards: Sequence[int], emit: EmitMode | Emit, own: Mapping[str, Any] | None = None
+) -> list[ShardedStage]:
+    """Return the stages of a plan in topological order; `own` holds the rows of sources that the query itself is bound to."""
+    last = cut_into_stages(plan)
+    return [_StageLayout(plan, flows, tuple(shards), own or {}).part(each, emit, each is last) for each in last.all()]
+
+
+class _StageLayout:
+    """What the stages of one plan share: the sources' flows, the ids of the shards, and the rows of bounded sources."""
+
+    def __init__(self, plan: Node, flows: Mapping[str, Flow], shards: tuple[int, ...], own: Mapping[str, Any]) -> None:
+        self._plan = plan
+        self._flows = flows
+        self._shards = shards
+        self._own = own
+
+    def part(self, stage: PlanStage, emit: EmitMode | Emit, is_last: bool) -> ShardedStage:
+        """Return the physical form of a stage; only the last one holds results back, as others would add delay."""
+        exchanges = self._exchanges(stage)
+        bounded = [
+            exchange for exchange in exchanges if isinstance(exchange.origin, Source) and exchange.origin.source in self._own
+        ]
+        out = self._type(stage.root)
+        shard_stage = ShardStage(
+            stage.plan,
+            {stage_input.name: self._input(stage_input) for stage_input in stage.inputs},
+            out,
+            public_type(out) if is_last else out,
+            emit if is_last or emit == "watermark" else "speculative",
+            len(self._shards_of(stage)),
+            self._bounded_messages(bounded),
+        )
+        return ShardedStage(stage, tuple(exchange for exchange in exchanges if exchange not in bounded), shard_stage)
+
+    def _shards_of(self, stage: PlanStage) -> tuple[int, ...]:
+        return self._shards if stage.is_sharded else (0,)
+
+    def _type(self, node: Node) -> ColumnType:
+        return lower(lowering(node, self._flows)).type
+
+    def _exchanges(self, stage: PlanStage) -> list[Exchange]:
+        stage_inputs: dict[int, list[StageInput]] = defaultdict(list)
+        imports: dict[int, list[CtiImport]] = defaultdict(list)
+        origins: dict[int, Origin] = {}
+        for stage_input in stage.inputs:
+            origins[id(stage_input.origin)] = stage_input.origin
+            stage_inputs[id(stage_input.origin)].append(stage_input)
+            if isinstance(stage_input.origin, Source) and (other := self._imported_by(stage_input.origin)) is not None:
+                origins[id(other)] = other
+                delay = to_duration(_progress(stage_input.origin).delay, self._flows[other.source].unit)
+                imports[id(other)].append(CtiImport(stage_input.name, delay, self._shards_of(stage)))
+        return [
+            Exchange(origin, self._exchange_stage(origin, stage_inputs[key], imports[key], stage))
+            for key, origin in origins.items()
+        ]
+
+    def _exchange_stage(
+        self, origin: Origin, stage_inputs: list[StageInput], imports: list[CtiImport], stage: PlanStage
+    ) -> ExchangeStage:
+        routes = [self._route(stage_input, self._shards_of(stage)) for stage_input in stage_inputs]
+        return ExchangeStage(self._origin(origin), tuple(routes), tuple(imports))
+
+    def _origin(self, origin: Origin) -> SourceOrigin | ShardsOrigin:
+        if isinstance(origin, PlanStage):
+            return ShardsOrigin("a stage before", payload_of(self._type(origin.root), origin.root.schema))
+        flow = self._flows[origin.source]
+        return SourceOrigin(origin.source, payload_of(flow.type, origin.payload), origin.progress, flow.unit)
+
+    def _route(self, stage_input: StageInput, shards: tuple[int, ...]) -> Route:
+        out = self._type(stage_input.pushed_down)
+        if isinstance(stage_input.origin, PlanStage):
+            return Route(
+                stage_input.name,
+                Source(stage_input.name, stage_input.pushed_down.schema, stage_input.pushed_down.unit),
+                stage_input.partitioning,
+                out,
+                shards,
+            )
+        return Route(stage_input.name, _without_progress(stage_input.pushed_down), stage_input.partitioning, out, shards)
+
+    def _input(self, stage_input: StageInput) -> ShardInput:
+        payload = payload_of(self._type(stage_input.pushed_down), stage_input.pushed_down.schema)
+        if isinstance(stage_input.origin, PlanStage):
+            return ShardInput(payload, origins=len(self._shards_of(stage_input.origin)))
+        source = self._imported_by(stage_input.origin) or stage_input.origin
+        policy = source.progress
+        is_counted = policy is not None and policy.kind == "count"
+        return ShardInput(payload, step=policy.generator(self._flows[source.source].unit).step if policy and is_counted else 1)
+
+    def _imported_by(self, source: Source) -> Source | None:
+        """Return the source whose CTIs a source imports, or None."""
+        policy = source.progress
+        if policy is None or policy.kind != "imported":
+            return None
+        named = {node.source: node for node in self._plan.walk() if isinstance(node, Source)}
+        if policy.source not in named:
+            raise QueryError(
+                f"the source {source.source!r} imports its CTIs from {policy.source!r}, which this query does not read",
+                hint=f"the sources of this query are: {', '.join(named)}",
+            )
+        return named[policy.source]
+
+    def _bounded_messages(self, exchanges: Iterable[Exchange]) -> dict[int, list[Message]]:
+        """Return the messages that shards start with: the rows of bounded sources, and the CTI that ends each of them."""
+        found: dict[int, list[Message]] = defaultdict(list)
+        for exchange in exchanges:
+            assert isinstance(exchange.origin, Source)
+            for batch in exchange.stage.run([self._own[exchange.origin.source]]):
+                for message in messages_of(batch):
+                    found[message.shard].append(message)
+            for route in exchange.stage.routes:
+                for shard in route.shards:
+                    found[shard].append(Message(shard, route.name, INFINITY))
+        return dict(found)
+
+
+def _progress(source: Source) -> Progress:
+    assert source.progress is not None
+    return source.progress
+
+
+def _without_progress(plan: Node) -> Node:
+    return mapped(plan, lambda node: replace(node, progress=None, table=False) if isinstance(node, Source) else node)

@@ -1,0 +1,156 @@
+"""From a plan to a streaming DataFrame: exchanges feed the shards of each stage, and the last one's output is unpacked."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+
+from streamdsl.denote.source import sources
+from streamdsl.emit import Emit, EmitMode
+from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.io.binding import Bound
+from streamdsl.io.layout import PHYSICAL
+from streamdsl.plan.node import Node, Source
+from streamdsl.plan.parameters import mapped
+from streamdsl.plan.units import in_unit
+from streamdsl.spark.column_types import ColumnType
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.public_frame import payload_columns
+from streamdsl.spark.shipping import ship
+from streamdsl.spark.source_frames import events_of_frame
+from streamdsl.spark.stream_metrics import with_metrics
+from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
+from streamdsl.spark.streaming.plan_stages import PlanStage
+from streamdsl.spark.streaming.shard_ids import shard_ids
+from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
+from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
+from streamdsl.spark.time_columns import from_ticks
+from streamdsl.temporal import Progress, Unit, common_unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_WATERMARK: Final = "spark.watermarkDelayMs"
+_KIND: Final = (
+    f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
+)
+
+
+def streaming_frame(
+    plan: Node,
+    spark: SparkSession,
+    frames: Mapping[str, DataFrame],
+    emit: EmitMode | Emit,
+    own: Mapping[str, Bound] | None = None,
+) -> DataFrame:
+    """Return the physical events of a plan over streaming frames, with metrics; `own` are sources bound in the query."""
+    _check_settings(spark)
+    shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    stages, flows, unit = lay_out_stages(plan, frames, shards, emit, own)
+    sent: dict[int, DataFrame] = {}
+    for sharded in stages:
+        sent[id(sharded.stage)] = _in_shards(sharded, flows, sent)
+    last = stages[-1]
+    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, unit), unit)
+
+
+def lay_out_stages(
+    plan: Node,
+    frames: Mapping[str, DataFrame],
+    shards: Sequence[int],
+    emit: EmitMode | Emit,
+    own: Mapping[str, Bound] | None = None,
+) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
+    """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
+    made = precompute_bounded(_with_watermarks(plan, frames), own or {})
+    named = sources(made.plan)
+    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
+    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
+    return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
+
+
+def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
+    """Return the plan with Spark's watermark on `le` as the progress policy of each source that has none."""
+
+    def marked(node: Node) -> Node:
+        if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
+            return node
+        fields = {field.name: field for field in frames[node.source].schema.fields}
+        delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
+        return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
+
+    return mapped(plan, marked)
+
+
+def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
+    """Return the frame of what the shards of a stage send."""
+    from streamdsl.spark.streaming.processor import shard_processor
+
+    frames = [
+        sent[id(exchange.origin)] if isinstance(exchange.origin, PlanStage) else flows[exchange.origin.source].make()
+        for exchange in sharded.exchanges
+    ]
+    routed = [
+        frame.mapInArrow(worker_function(ship_exchange(exchange)), MESSAGE)
+        for frame, exchange in zip(frames, sharded.exchanges, strict=True)
+    ]
+    processor = shard_processor(ship(sharded.shard_stage, "the query"))
+    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, OUTPUT, "append", "none")
+
+
+def ship_exchange(exchange: Exchange) -> bytes:
+    """Return an exchange as bytes for workers."""
+    return ship(exchange.stage, f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query")
+
+
+def _check_settings(spark: SparkSession) -> None:
+    if not has_protobuf():
+        raise UnsupportedOnSpark(
+            "Spark's state API for Python needs protobuf, which is not installed", hint="pip install 'streamdsl[spark]'"
+        )
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+        raise QueryError(
+            "streams with state need Spark's RocksDB state store, and the session has another one",
+            hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+
+
+def has_protobuf() -> bool:
+    """Say whether Spark's state API for Python works here."""
+    try:
+        return importlib.util.find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def worker_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a function that runs a shipped stage on a worker."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        from streamdsl.spark.worker import run_rows
+
+        return run_rows(blob, batches)
+
+    return run
+
+
+def unpacked_events(sent: DataFrame, kind: ColumnType, unit: Unit | None) -> DataFrame:
+    """Return the events that shards have sent as flat columns, with ids that are unique over all shards."""
+    columns = f"shard int, kind tinyint, id string, le bigint, re bigint, re_new bigint, p {kind.ddl}"
+    events = sent.mapInArrow(_unpack, columns)
+    times = [f"{from_ticks(name, unit)} as {name}" for name in ("le", "re", "re_new")]
+    return events.selectExpr(_KIND, "id", *times, *payload_columns(kind, (*PHYSICAL, "shard")), "shard")
+
+
+def _unpack(batches: Iterable[Any]) -> Iterator[Any]:
+    from streamdsl.spark.streaming.wire import unpack_output
+
+    return unpack_output(batches)
