@@ -30,7 +30,7 @@ from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.throttle import Throttle
 from streamdsl.udm.top_k import TopK
-from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Sequenced, Snapshot
+from streamdsl.windows import CalendarPeriods, Clip, Count, CountBy, Hopping, Output, Period, Sequenced, Snapshot
 from streamdsl.windows import Session as SessionWindow
 
 if TYPE_CHECKING:
@@ -147,6 +147,29 @@ class _Windowing(Fluent, ABC, Generic[W]):
         timed = self._timed(size, every, offset)
         length, step, first = (to_duration(d, timed._unit) for d in (size, every, offset))
         return timed._windowed(Frame(Hopping(length, step, first - length), clip, Output.ALIGN, step))
+
+    def calendar_window(
+        self, period: Period, every: int = 1, *, tz: str = "UTC", clip: Clip = Clip.NONE, output: Output = Output.ALIGN
+    ) -> W:
+        """Divide time into days, weeks, months, quarters or years as the clocks of a time zone show them.
+
+            Europe/Berlin   March 28   March 29   March 30
+            day             [---24 h---)[--23 h--)[---24 h---)
+
+        A window is `[start of a period, start of the next)`, of `every` periods, counted from 1970; weeks start on Monday. A
+        period starts at the first instant at which a date of it, or a later one, is shown: a day may have 23 or 25 hours, and one
+        that a place has left out is no window. Before its first change a zone has the offset that it begins with; its last rule
+        goes on for ever. Raises `UnitError` for a stream of plain ticks, `QueryError` for a zone that is not known.
+
+        >>> import streamdsl as sd
+        >>> rides = sd.from_rows([(f"2026-03-28T{time}", f"2026-03-28T{time}:01", 9) for time in ("22:59", "23:00")], unit="s")
+        >>> rides.calendar_window("day", tz="Europe/Berlin").aggregate(n=sd.count()).run().cht()
+        CHT
+          [2026-03-27T23:00:00Z, 2026-03-28T23:00:00Z) n=1
+          [2026-03-28T23:00:00Z, 2026-03-29T22:00:00Z) n=1
+        """
+        timed = self._timed(period)
+        return timed._windowed(Frame(CalendarPeriods(period, every, tz, timed._unit or "us"), clip, output))
 
     def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.

@@ -19,7 +19,7 @@ from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, Unit, format_time
-from streamdsl.windows import Count, Hopping, Output, Session
+from streamdsl.windows import Count, Grid, Output, Session
 
 
 class SourceStats(Protocol):
@@ -136,10 +136,11 @@ class Diagnosis:
             return f"{group}{windows.describe()} waits for later rows (hint: output=sd.Output.POINT_AT_END)"
         if isinstance(windows, Session) and windows.max_duration is None:
             return f"{group}a session goes on (hint: max_duration=... cuts it)"
-        if node.sees_ends and not (isinstance(windows, Hopping) and operator.cti + windows.size > min(operator.input_ctis)):
+        end = _end_of_first(windows, operator.cti) if isinstance(windows, Grid) else MIN_TIME
+        if node.sees_ends and end <= min(operator.input_ctis):
             return f"{group}its module sees ends beyond the window, and a row's may still change (hint: clip=sd.Clip.RIGHT)"
-        if isinstance(windows, Hopping) and node.output is not Output.POINT_AT_END:
-            return f"{group}its window [{self._time(operator.cti)}, {self._time(operator.cti + windows.size)}) has not ended"
+        if isinstance(windows, Grid) and node.output is not Output.POINT_AT_END:
+            return f"{group}its window [{self._time(operator.cti)}, {self._time(end)}) has not ended"
         return f"{group}{windows.describe()} waits for the end of a window"
 
     def _held_ends(self, egress: FinalEgress) -> list[int]:
@@ -161,6 +162,11 @@ class Diagnosis:
 
     def _time(self, time: int) -> str:
         return format_time(time, self.unit)
+
+
+def _end_of_first(grid: Grid, cti: int) -> int:
+    """Return the end of the first window that is not closed, if the output CTI is where it starts, or in a gap before it."""
+    return grid.end(max(grid.last_starting_by(cti), grid.first_ending_after(cti)))
 
 
 def _slowest_group(operator: Any) -> str:

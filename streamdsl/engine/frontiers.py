@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME
-from streamdsl.windows import Hopping, Output
+from streamdsl.windows import Grid, Output
 
 
 class Frontier(NamedTuple):
@@ -64,11 +64,23 @@ def of_same_ends(rows: Frontier, cti: int) -> int:
     return min(rows.final, cti)
 
 
-def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:
+def quiet_until(grid: Grid, cti: int) -> int:
+    """Return the CTI that closes the next window of a grid; MIN_TIME if none has begun, or it never ends.
+
+    >>> from streamdsl.windows import Hopping
+    >>> quiet_until(Hopping(10, 10), 17)
+    20
+    """
+    first = grid.first_ending_after(cti)
+    end = grid.end(first)
+    return end if grid.start(first) <= cti and end <= INFINITY else MIN_TIME
+
+
+def grid_cti(grid: Grid, output: Output, cti: int, settled: int) -> int:
     """Return the output CTI of a grid whose windows with W.RE <= `settled` are closed."""
     if output is Output.TIME_BOUND:
         return cti
-    le = grid.start(grid.first_ending_after(settled))
+    first = grid.first_ending_after(settled)
     if output is Output.POINT_AT_END:
-        return cti if settled == cti else min(cti, le + grid.size)
-    return min(cti, le)
+        return cti if settled == cti else min(cti, grid.end(first))
+    return min(cti, grid.start(first))

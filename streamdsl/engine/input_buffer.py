@@ -40,7 +40,7 @@ class InputBuffer:
         self._windows = final_windows(graph)
         self._only = self._windows[0] if [stage.operator for stage in graph.frontiers[-1:]] == self._windows else None
         """The window operator, if it is the only one and its results are the output."""
-        self._most_points = _MOST_POINTS if all(each.grid.size <= _EACH * each.grid.hop for each in self._windows) else _MOST
+        self._most_points = _MOST_POINTS if all(each.grid.most_per_point <= _EACH for each in self._windows) else _MOST
         self._until = MIN_TIME
         self._batches: list[Batch] = []
         self._size = 0
@@ -68,7 +68,7 @@ class InputBuffer:
         if (until := self._only.quiet_until(cti)) <= cti:
             return None
         grid = self._only.grid
-        end = grid.start(grid.first_ending_after(cti) - 1) + grid.size
+        end = grid.end(grid.first_ending_after(cti) - 1)
         parts = [*self._batches, *([batch] if size_of(batch) else [])]
         if self._only.quiet_until(end) != until or not all(part.are_points for part in parts):
             return None

@@ -44,7 +44,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Hopping
+from streamdsl.windows import Grid
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -66,7 +66,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         return _named("general.window_operator", "GeneralWindowOperator")
     from streamdsl.engine.operators.columnar import ColumnarWindowOperator, adds_up
 
-    on_grid = isinstance(node.windows, Hopping)
+    on_grid = isinstance(node.windows, Grid)
     if adds_up(node):
         return ColumnarWindowOperator if on_grid else _named("operators.snapshot", "SnapshotOperator")
     if not on_grid:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
-from streamdsl.errors import QueryError
 from streamdsl.temporal.time import PER_SECOND
+from streamdsl.temporal.zones import zone_of
 
 CalendarUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,17 +43,3 @@ def truncate(time: Any, period: Any, offset: Any = 0) -> Any:
         return time - (time - offset) % period
     rest = (time.replace(tzinfo=None) - (_START + offset if offset else _START)) % period
     return (time - rest).replace(fold=time.fold)
-
-
-@functools.cache
-def zone_of(name: str) -> tzinfo:
-    """Return a time zone by its name in the IANA database. Raises `QueryError` where there is none."""
-    import difflib
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
-
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        close = difflib.get_close_matches(name, available_timezones(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
-        raise QueryError(f"there is no time zone {name!r}", hint=hint) from None

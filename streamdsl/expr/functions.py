@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError, TimeOverflow, UnitError
-from streamdsl.expr.datetimes import CalendarUnit, zone_of
+from streamdsl.expr.datetimes import CalendarUnit
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
 from streamdsl.expr.predicates import check_function
@@ -21,6 +21,7 @@ from streamdsl.expr.proxies import BuiltPayload, RowProxy, argument_node, call_a
 from streamdsl.expr.recording import SymbolicValue, WriterError, is_tracing, refuse
 from streamdsl.expr.scalar_functions import CASTS, SCALAR_FUNCTIONS
 from streamdsl.temporal.time import PER_SECOND, DurationLike, is_integer, to_duration
+from streamdsl.temporal.zones import zone_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
-from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.payload import plain
-from streamdsl.temporal.time import INFINITY, MIN_TIME, format_time
-from streamdsl.windows.spec import Ends, Windows, open_starts
+from streamdsl.errors import QueryError
+from streamdsl.temporal.time import Ticks
+from streamdsl.windows.grid import Grid
 
 
 @dataclass(frozen=True, slots=True)
-class Hopping(Windows):
+class Hopping(Grid):
     """The windows `[offset + k * hop, + size)` for every integer k, negative too; the offset is kept as one in `[0, hop)`.
 
         time        0    5    10   15   20
@@ -21,6 +18,7 @@ class Hopping(Windows):
         hop 5            [---------)
                               [---------)
 
+    >>> from streamdsl.temporal.lifetime import Lifetime
     >>> Hopping(10, 5).over([Lifetime(6, 7)])
     [Lifetime(le=0, re=10), Lifetime(le=5, re=15)]
     """
@@ -45,48 +43,19 @@ class Hopping(Windows):
         return self.size <= self.hop
 
     @property
-    def ends(self) -> Ends:
-        return Ends.ALWAYS
+    def longest(self) -> int:
+        return self.size
 
     @property
-    def ends_count(self) -> bool:
-        return True
+    def least_hop(self) -> int:
+        return self.hop
 
     @property
-    def completed_by_rows(self) -> bool:
-        return False
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
-
-    @property
-    def horizon(self) -> int:
-        return self.size + self.hop
-
-    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """The smallest W.LE over all windows of the grid, empty ones too, that are not closed; at most c."""
-        ending_later = self.start(self.first_ending_after(c))
-        return min(c, ending_later, *open_starts(self, lives, reads_re, c))
+    def per_point(self) -> int | None:
+        return None if self.size % self.hop else self.size // self.hop
 
     def fewest(self) -> Hopping:
         return Hopping(self.hop, self.hop)
-
-    @property
-    def by_clock(self) -> bool:
-        return True
-
-    def window(self, k: int) -> Lifetime:
-        """Return window number `k`; `TimeOverflow` if it leaves the range of times.
-
-        >>> Hopping(10, 5).window(-1)
-        Lifetime(le=-5, re=5)
-        """
-        le = self.start(k)
-        re = le + self.size
-        if le < MIN_TIME or re > INFINITY:
-            raise TimeOverflow(f"the window [{le}, {re}) of {self.describe()} leaves the range of times, int64 ticks")
-        return Lifetime(le, re)
 
     def start(self, k: int) -> int:
         """Return the LE of window number `k`, which may lie outside of the range of times.
@@ -96,6 +65,9 @@ class Hopping(Windows):
         """
         return self.offset + k * self.hop
 
+    def end(self, k: int) -> int:
+        return self.offset + k * self.hop + self.size
+
     def first_ending_after(self, time: int) -> int:
         """Return the number of the earliest window with RE > `time`.
 
@@ -104,35 +76,32 @@ class Hopping(Windows):
         """
         return (time - self.size - self.offset) // self.hop + 1
 
-    def last_starting_before(self, time: int) -> int:
-        """Return the number of the latest window with LE < `time`.
+    def last_starting_by(self, time: int) -> int:
+        return (time - self.offset) // self.hop
 
-        >>> Hopping(10, 5).last_starting_before(10)
-        1
-        """
-        return (time - 1 - self.offset) // self.hop
+    def starts_of(self, numbers: Ticks) -> Ticks:
+        return self.offset + numbers * self.hop
 
-    def numbers(self, life: Lifetime) -> range:
-        """Return the numbers of the windows that a lifetime overlaps.
+    def ends_of(self, numbers: Ticks) -> Ticks:
+        return (self.offset + self.size) + numbers * self.hop
 
-        >>> list(Hopping(10, 5).numbers(Lifetime(6, 7)))
-        [0, 1]
-        """
-        if life.is_empty:
-            return range(0)
-        return range(self.first_ending_after(life.le), self.last_starting_before(life.re) + 1)
+    def firsts_ending_after(self, times: Ticks) -> Ticks:
+        beyond = self.size + self.offset - self.hop
+        return (times - beyond) // self.hop if beyond >= 0 else (times - (self.size + self.offset)) // self.hop + 1
 
-    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return the non-empty windows; an event without end needs a finite `until`."""
-        found: set[int] = set()
-        for life in lifetimes:
-            numbers = self.numbers(life)
-            if until != INFINITY:
-                numbers = range(numbers.start, min(numbers.stop, self.first_ending_after(until)))
-            elif life.re == INFINITY:
-                raise unending(self, life)
-            found.update(numbers)
-        return [self.window(k) for k in sorted(found)]
+    def lasts_starting_before(self, times: Ticks) -> Ticks:
+        return (times - (1 + self.offset)) // self.hop
+
+    def changed_numbers(self, le: int, re_old: int, re_new: int) -> range:
+        hop, offset = self.hop, self.offset
+        first = (le - self.size - offset) // hop + 1
+        new = (re_new - 1 - offset) // hop + 1 if re_new > le else first
+        old = (re_old - 1 - offset) // hop + 1 if re_old > le else first
+        if old < first:
+            old = first
+        if new < first:
+            new = first
+        return range(old, new) if old <= new else range(new, old)
 
     def describe(self) -> str:
         """Return `tumbling(size)` or `hopping(size, hop)`, with the offset if there is one."""
@@ -140,12 +109,3 @@ class Hopping(Windows):
         if self.hop == self.size:
             return f"tumbling({self.size}{offset})"
         return f"hopping({self.size}, {self.hop}{offset})"
-
-
-def unending(windows: Windows, event: object) -> UnboundedOutputError:
-    """Return the error for an event that would fill windows for ever."""
-    shown = f"[{format_time(event.le)}, inf)" if isinstance(event, Lifetime) else repr(plain(event))
-    return UnboundedOutputError(
-        f"the event {shown} never ends, so it would fill {windows.describe()} windows for ever",
-        hint="bound the run with run(until=t), end the event with a retraction, or cut it with clip_interval or to_points",
-    )

@@ -9,7 +9,7 @@ from typing import Final
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, add_time
-from streamdsl.windows.hopping import unending
+from streamdsl.windows.grid import unending
 from streamdsl.windows.spec import Ends, Windows, open_starts
 
 _ALL_TIME: Final = 2**64

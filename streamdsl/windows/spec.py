@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from streamdsl.temporal.cht import Row
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import INFINITY, Unit
 from streamdsl.windows.policies import Output
 
 R = TypeVar("R", bound=Row)
@@ -32,6 +32,11 @@ class Windows(ABC):
     either answer could get wrong cannot be used; what may be certain, and then allows something, is not so by default. Laws hold
     each fact to the windows that there are (tests/laws/test_facts.py).
     """
+
+    @property
+    def time_unit(self) -> Unit | None:
+        """The unit that the stream must have, None if any will do."""
+        return None
 
     @property
     def by_position(self) -> bool:
@@ -126,6 +131,10 @@ class PartOf(Windows):
     @abstractmethod
     def all_windows(self) -> Windows:
         """The windows of which these are some."""
+
+    @property
+    def time_unit(self) -> Unit | None:
+        return self.all_windows.time_unit
 
     @property
     def by_position(self) -> bool:

@@ -251,6 +251,6 @@ def check_until(query: sd.Stream[Any], scenario: Scenario, until: int) -> None:
     for source, events in pushes_for(query, scenario):
         inputs[source] += events
     expected = denote(query.plan(), {name: CHT.from_events(events) for name, events in inputs.items()}, until)
-    result = query.run({name: sd.from_events(events) for name, events in inputs.items()}, until=until)
+    result = query.run({name: sd.from_events(events, unit=query.plan().unit) for name, events in inputs.items()}, until=until)
     Fold().take(result.events())
     assert_cht_equal(result.cht(), expected)

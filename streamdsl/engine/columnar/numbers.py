@@ -10,7 +10,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.expr.table import least
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Hopping
+from streamdsl.windows import Grid
 
 
 class Ranges(NamedTuple):
@@ -38,34 +38,36 @@ ENDLESS = INFINITY
 
 
 class GridNumbers:
-    """The numbers of a grid's windows, of which window 0 starts in `[0, hop)`, and which of them the emit policy lets show.
+    """The numbers of a grid's windows, and which of them the emit policy lets show.
 
-
+    >>> from streamdsl.windows import Hopping
     >>> grid = GridNumbers(Hopping(10, 5), EmitPolicy())
     >>> grid.first_ending_after(np.array([6])).tolist(), grid.last_open(12)
     ([0], 2)
     """
 
-    def __init__(self, windows: Hopping, emit_policy: EmitPolicy) -> None:
+    def __init__(self, windows: Grid, emit_policy: EmitPolicy) -> None:
         self.grid = windows
         self.emit_policy = emit_policy
         self.stop = ENDLESS if emit_policy.until == INFINITY else self.grid.first_ending_after(emit_policy.until)
-        self._lowest = MIN_TIME + windows.size + windows.hop
+        self._lowest = windows.lowest
 
     def last_open(self, high_water: int) -> int:
         """Return the number of the last window that may show its result."""
-        return self.last_begun(high_water - self.grid.size if self.emit_policy.by_end else high_water)
+        return (
+            self._showable(self.grid.first_ending_after(high_water) - 1)
+            if self.emit_policy.by_end
+            else self.last_begun(high_water)
+        )
 
     def last_begun(self, high_water: int) -> int:
         """Return the number of the last window that has begun, and can ever show its result."""
-        number = (high_water - self.grid.offset) // self.grid.hop
+        return self._showable(self.grid.last_starting_by(high_water))
+
+    def _showable(self, number: int) -> int:
         if number >= self.stop:
             number = self.stop - 1
         return number if number > MIN_TIME else MIN_TIME
-
-    def starts(self, numbers: Ticks) -> Ticks:
-        """Return the LE of windows."""
-        return self.grid.offset + numbers * self.grid.hop
 
     def ranges(self, batch: Batch) -> Ranges:
         """Return the windows that each changed row enters or leaves, without those that can never show."""
@@ -82,30 +84,26 @@ class GridNumbers:
     def of_points(self, batch: Batch) -> PointRanges | None:
         """Return the windows of inserted points, if each is in the same number of them, and all can show; else None."""
         grid = self.grid
-        if self.stop != ENDLESS or grid.size % grid.hop or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
+        each = grid.per_point
+        if self.stop != ENDLESS or each is None or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
             return None
-        each = grid.size // grid.hop
-        lo = (batch.le - (grid.size + grid.offset - grid.hop)) // grid.hop
-        return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.high_water) + each)
+        return PointRanges(
+            grid.firsts_ending_after(batch.le),
+            each,
+            grid.first_ending_after(low),
+            grid.first_ending_after(batch.high_water) + each,
+        )
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
         """Return the windows that a single row enters (or leaves, if it ends earlier now); None if more is to be checked.
 
+        >>> from streamdsl.windows import Hopping
         >>> GridNumbers(Hopping(10, 5), EmitPolicy()).entered(6, 6, 12)
         range(0, 3)
         """
         if le < self._lowest or re_old == INFINITY or re_new == INFINITY:
             return None
-        grid = self.grid
-        hop, offset = grid.hop, grid.offset
-        first = (le - grid.size - offset) // hop + 1
-        new = (re_new - 1 - offset) // hop + 1 if re_new > le else first
-        old = (re_old - 1 - offset) // hop + 1 if re_old > le else first
-        if old < first:
-            old = first
-        if new < first:
-            new = first
-        return range(old, new) if old <= new else range(new, old)
+        return self.grid.changed_numbers(le, re_old, re_new)
 
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
         """Return the windows of a single row, without columns."""
@@ -123,7 +121,7 @@ class GridNumbers:
         """Return the number of the earliest window with RE > time, for each; `TimeOverflow` if it leaves time."""
         grid = self.grid
         if self._is_safe(times):
-            return (times - (grid.size + grid.offset)) // grid.hop + 1
+            return grid.firsts_ending_after(times)
         numbers = list(map(grid.first_ending_after, times.tolist()))
         for number in numbers:
             if number < self.stop:
@@ -132,20 +130,20 @@ class GridNumbers:
 
     def _ends(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:
         """Return the number after the last window that a row with this RE belongs to."""
-        present = re > le
-        ends = np.maximum(self.after_last(le, re), first)
+        present, unending = re > le, re == INFINITY
+        goes_on = bool(unending.any())
+        ends = np.maximum(self.after_last(le, np.where(unending, le, re) if goes_on else re), first)
         if not present.all():
             ends = np.where(present, ends, first)
-        unending = present & (re == INFINITY)
-        if unending.any():
-            ends[unending] = ENDLESS
+        if goes_on:
+            ends[present & unending] = ENDLESS
         return self._shown(ends)
 
     def after_last(self, le: Ticks, re: Ticks) -> Ticks:
         """Return the number after the last window that starts before each RE, or if that is not after LE, before some time."""
         grid = self.grid
         if self._is_safe(le):
-            return (re - (1 + grid.offset)) // grid.hop + 1
+            return grid.lasts_starting_before(re) + 1
         return np.array([grid.last_starting_before(time) + 1 for time in np.maximum(re, le).tolist()], dtype=np.int64)
 
     def _shown(self, numbers: Ticks) -> Ticks:

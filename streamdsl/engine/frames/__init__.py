@@ -11,14 +11,14 @@ from streamdsl.engine.frames.session import SessionFrame
 from streamdsl.engine.frames.snapshot import SnapshotFrame
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.window_budget import WindowBudget
-from streamdsl.windows import Count, Hopping, Sequenced, Session, Snapshot, Windows
+from streamdsl.windows import Count, Grid, Sequenced, Session, Snapshot, Windows
 
 __all__ = ["frame_of"]
 
 
 def frame_of(windows: Windows, policy: Policy, emit_policy: EmitPolicy, budget: WindowBudget) -> Frame:
     """Return a frame that has seen nothing yet; `budget` says how many windows may begin at once."""
-    if isinstance(windows, Hopping):
+    if isinstance(windows, Grid):
         return GridFrame(policy, windows, emit_policy, budget)
     if isinstance(windows, Count):
         return CountFrame(policy, windows)

@@ -1,4 +1,4 @@
-"""The windows of a grid: hopping and tumbling ones. They are fixed; rows only enter and leave them."""
+"""The windows of a grid: they are there before any row; rows only enter and leave them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping
+from streamdsl.windows import Grid
 
 
 class _Slots(PairIndex):
@@ -37,7 +37,7 @@ class _Slots(PairIndex):
 class GridTable(WindowTable):
     """Windows in slots, found by hashing: there may be many partitions, of which a change touches few."""
 
-    def __init__(self, grid: Hopping) -> None:
+    def __init__(self, grid: Grid) -> None:
         super().__init__()
         self._grid = grid
         self._slots = _Slots()
@@ -66,8 +66,8 @@ class GridTable(WindowTable):
         if self._slots.size > self.capacity:
             self._grow(max(self._slots.size, 2 * self.capacity))
         self.code[new] = self._slots.group[new]
-        self.le[new] = self._grid.offset + self._slots.number[new] * self._grid.hop
-        self.re[new] = self.le[new] + self._grid.size
+        numbers = self._slots.number[new]
+        self.le[new], self.re[new] = self._grid.starts_of(numbers), self._grid.ends_of(numbers)
         self.rows[new] = 0
         self.results.enter(new, self.le[new], self.code[new])
 
@@ -87,7 +87,7 @@ class GridFrame(Frame):
 
     table: GridTable
 
-    def __init__(self, policy: Policy, windows: Hopping, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
+    def __init__(self, policy: Policy, windows: Grid, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
         super().__init__(policy)
         self.grid = windows
         self.numbers = GridNumbers(windows, emit_policy)
@@ -121,7 +121,8 @@ class GridFrame(Frame):
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
         if high_water == INFINITY:  # a window that would end beyond the range of times never ends
-            self._check(int(stop[stop < ENDLESS].max(initial=self._latest + 1)) - 1)
+            can_show = stop[(stop < ENDLESS) & (stop <= self.numbers.stop)]
+            self._check(int(can_show.max(initial=self._latest + 1)) - 1)
         rows.mark(places[flatnonzero(stop > last + 1)])
         opened = self._between(codes, le, stop, last)
         self.last = last
@@ -226,7 +227,7 @@ class GridFrame(Frame):
         held, grid = rows.n_marked, self.grid
         opened = min(high_water, grid.start(self.last + 1)) if held else None
         groups, held = (arrivals.rows, held) if self.is_grouped else (1, min(held, 1))
-        return arrivals.beyond(opened, grid.size, grid.hop, groups, held)
+        return arrivals.beyond(opened, grid.longest, grid.least_hop, groups, held)
 
     # Time
 
@@ -241,9 +242,9 @@ class GridFrame(Frame):
         needed: NDArray[np.bool_] = re >= cti
         if cti == INFINITY:
             return needed
-        size, hop, offset = self.grid.size, self.grid.hop, self.grid.offset
-        is_early = settled < MIN_TIME + size + hop
-        first = np.where(is_early, MIN_TIME, ((np.where(is_early, 0, settled) - size - offset) // hop + 1) * hop + offset)
+        grid = self.grid
+        is_early = settled < grid.lowest
+        first = np.where(is_early, MIN_TIME, grid.starts_of(grid.firsts_ending_after(np.where(is_early, 0, settled))))
         return needed | (re > first[rows.rows.groups[places]])
 
     def first_start(self, cti: int, rows: Arrangement) -> int:

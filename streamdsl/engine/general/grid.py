@@ -1,4 +1,4 @@
-"""Hopping and tumbling windows of one group: only windows that are open and have members exist."""
+"""The windows of a grid of one group: only windows that are open and have members exist."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import MemberChange
-from streamdsl.windows import Hopping, unending
+from streamdsl.windows import Grid, unending
 
 
 class GridWindows(GroupWindows):
     """Windows are made lazily: an event without end fills only those that the high water has opened."""
 
-    def __init__(self, setting: Setting, windows: Hopping) -> None:
+    def __init__(self, setting: Setting, windows: Grid) -> None:
         super().__init__(setting)
         self.grid = windows
         self.last_open = self._last_open(MIN_TIME)
 
     def _last_open(self, high_water: int) -> int:
         grid, emit_policy = self.grid, self.setting.emit_policy
-        shown = (high_water - grid.offset - (grid.size if emit_policy.by_end else 0)) // grid.hop
-        return min(shown, (emit_policy.until - grid.size - grid.offset) // grid.hop) if emit_policy.until < INFINITY else shown
+        shown = grid.first_ending_after(high_water) - 1 if emit_policy.by_end else grid.last_starting_by(high_water)
+        return min(shown, grid.first_ending_after(emit_policy.until) - 1) if emit_policy.until < INFINITY else shown
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         old = self._numbers(row, re_old)
@@ -91,24 +91,24 @@ class GridWindows(GroupWindows):
         if not len(self.events) or first > self.last_open:
             return
         start = self.grid.start(first)
-        end = min(self.grid.start(self.last_open) + self.grid.size, INFINITY)
+        end = min(self.grid.end(self.last_open), INFINITY)
         for row in self.events.overlapping(start, end):
             numbers = self._numbers(row, row.re)
             self._join_windows(row, range(max(first, numbers.start), numbers.stop))
 
     def next_reveal(self) -> int | None:
         end = self.events.latest_end()
-        le = self.grid.start(self.last_open + 1)
-        opens = le + self.grid.size if self.setting.emit_policy.by_end else le
+        le, re = self.grid.start(self.last_open + 1), self.grid.end(self.last_open + 1)
+        opens = re if self.setting.emit_policy.by_end else le
         if end == INFINITY and self.setting.emit_policy.until == INFINITY:
             return min(opens, INFINITY)
-        if end is None or end <= le or le + self.grid.size > self.setting.emit_policy.until:
+        if end is None or end <= le or re > self.setting.emit_policy.until:
             return None
         return opens
 
     def hidden_windows(self, high_water: int) -> Iterator[WindowEntry]:
         first = self.last_open + 1
-        begun = range(first, (high_water - self.grid.offset) // self.grid.hop + 1)
+        begun = range(first, self.grid.last_starting_by(high_water) + 1)
         rows = self.events.ending_from(self.grid.start(first) + 1)
         numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, high_water + 1))) if k in begun}
         return (WindowEntry(*self.grid.window(k)) for k in sorted(numbers))

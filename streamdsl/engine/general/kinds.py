@@ -8,12 +8,12 @@ from streamdsl.engine.general.group import GroupWindows, Setting
 from streamdsl.engine.general.sequence import SequenceWindows
 from streamdsl.engine.general.session import SessionWindows
 from streamdsl.engine.general.snapshot import SnapshotWindows
-from streamdsl.windows import Count, Hopping, Sequenced, Session, Windows
+from streamdsl.windows import Count, Grid, Sequenced, Session, Windows
 
 
 def group_windows(windows: Windows, setting: Setting) -> GroupWindows:
     """Return the state of a group that has seen nothing yet."""
-    if isinstance(windows, Hopping):
+    if isinstance(windows, Grid):
         return GridWindows(setting, windows)
     if isinstance(windows, Count):
         return CountWindows(setting, windows)

@@ -31,7 +31,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
 from streamdsl.udm.invoke import EXCLUDED, Stamped
-from streamdsl.windows import Hopping, Output, Session
+from streamdsl.windows import Grid, Output, Session
 
 
 class Computed(NamedTuple):
@@ -193,8 +193,8 @@ class GeneralWindowOperator(Operator):
 
     def max_new_windows(self, arrivals: Arrivals) -> float:
         windows = self.node.windows
-        if isinstance(windows, Hopping):
-            size, hop = windows.size, windows.hop
+        if isinstance(windows, Grid):
+            size, hop = windows.longest, windows.least_hop
         elif isinstance(windows, Session) and windows.max_duration is not None:
             size = hop = windows.max_duration
         else:

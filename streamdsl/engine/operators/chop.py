@@ -32,7 +32,7 @@ class ChopOperator(Operator):
         super().__init__(label)
         self.emit_policy = emit_policy
         self.numbers = GridNumbers(node.cells, emit_policy)
-        self.cells = self.numbers.grid
+        self.cells = node.cells
         self.rows = SortedSide(SortKeyEncoding())
         self.budget = WindowBudget(label, "pieces", emit_policy.most)
         self.high_water = MIN_TIME
@@ -97,7 +97,7 @@ class ChopOperator(Operator):
             return EMPTY
         for outermost in (numbers.min(), numbers.max()):
             self.cells.window(int(outermost))
-        starts = self.numbers.starts(numbers)
+        starts = self.numbers.grid.starts_of(numbers)
         le, end = np.maximum(starts, rows.le.take(slots)), starts + self.cells.size
         old, new = (np.maximum(le, np.minimum(each[at], end)) for each in (was, re))
         order = np.concatenate([flatnonzero((old != new) & (old > le)), flatnonzero((old != new) & (old == le))])

@@ -1,4 +1,4 @@
-"""The columnar window operator: hopping and tumbling windows with aggregates that support retraction.
+"""The columnar window operator: the windows of a grid with aggregates that support retraction.
 
 A changed row is added to the totals of the windows that it enters, and subtracted from those that it leaves; the row itself is
 not kept. Windows that are open have their totals in *cells*, later ones are *pending window deltas*. Only differences from the
@@ -24,7 +24,7 @@ from streamdsl.engine.columnar.pending_deltas import Opened, PendingWindowDeltas
 from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.data_driven.row_arguments import RowArguments
 from streamdsl.engine.data_driven.timeline import MOST, Touched
-from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows
+from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows, quiet_until
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDriver
 from streamdsl.engine.order import by_values
@@ -36,7 +36,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping, Output, Snapshot, unending
+from streamdsl.windows import Grid, Output, Snapshot, unending
 
 _MANY: Final = 64
 """The most windows that are sorted at once."""
@@ -48,13 +48,13 @@ Touches: TypeAlias = dict[int, tuple[int, int, int]]
 
 
 class ColumnarWindowOperator(WindowDriver):
-    """Count, sum and avg over hopping and tumbling windows."""
+    """Count, sum and avg over the windows of a grid."""
 
     takes_slices = True
 
     def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
         super().__init__(label, node, emit_policy)
-        assert isinstance(node.windows, Hopping)
+        assert isinstance(node.windows, Grid)
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, emit_policy)
         self.pending_deltas = PendingWindowDeltas()
@@ -64,13 +64,13 @@ class ColumnarWindowOperator(WindowDriver):
         self.takes_rows = not emit_policy.final
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
-        self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
+        self._keeps_begun = self.windows.most_per_point <= _FEW
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
-        starts = self.numbers.starts(self.cells.number[slots])
-        return self.cells.group[slots], starts, starts + self.windows.size
+        numbers = self.cells.number[slots]
+        return self.cells.group[slots], self.windows.starts_of(numbers), self.windows.ends_of(numbers)
 
     def _drop_windows(self, slots: Rows) -> None:
         self.cells.empty(slots)
@@ -145,11 +145,10 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _actions_of(self, touched: Touches) -> WindowActions:
         """Return what to do about the cells that have changed."""
-        offset, hop, size = self.windows.offset, self.windows.hop, self.windows.size
+        start, end = self.windows.start, self.windows.end
         due = WindowActions([], [], [], [], [])
         for slot, (number, group, rows) in touched.items():
-            start = offset + number * hop
-            window = slot, start, start + size, group
+            window = slot, start(number), end(number), group
             if not rows:
                 due.gone.append(slot)
                 if self.results.is_emitted.item(slot):
@@ -207,7 +206,7 @@ class ColumnarWindowOperator(WindowDriver):
 
     def held_ends(self) -> list[int]:
         slots = self.cells.slots() if self.numbers.emit_policy.final else np.arange(0)
-        ends: list[int] = (self.numbers.starts(self.cells.number[slots]) + self.windows.size).tolist()
+        ends: list[int] = self.windows.ends_of(self.cells.number[slots]).tolist()
         return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
@@ -220,8 +219,7 @@ class ColumnarWindowOperator(WindowDriver):
             return pending, EMPTY
         self._period(max(part.stop for part in through) - 1)
         found = combine_windows(through, self.budget)
-        le, groups = self.numbers.starts(found.numbers), found.groups
-        re = le + self.windows.size
+        le, re, groups = self.windows.starts_of(found.numbers), self.windows.ends_of(found.numbers), found.groups
         payloads = self._payloads(le, re, groups, lambda: result_columns(self.accumulators, found.totals))
         out = self._batch(groups, le, le, re, payloads, np.zeros(len(le), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
@@ -321,13 +319,13 @@ class ColumnarWindowOperator(WindowDriver):
         groups, held = (
             (arrivals.rows, len(self.pending_deltas.running) + len(self.pending_deltas.deltas)) if self.is_grouped else (1, 1)
         )
-        return arrivals.beyond(opened, self.windows.size, self.windows.hop, groups, held)
+        return arrivals.beyond(opened, self.windows.longest, self.windows.least_hop, groups, held)
 
     def forget(self, cti: int) -> None:
         if cti < self._closes:
             return
         self._first = self.windows.first_ending_after(cti)
-        self._closes = self.windows.start(self._first) + self.windows.size
+        self._closes = self.windows.end(self._first)
         closed = self.cells.pop_until(self._first - 1)
         if len(closed):
             self.cells.release(closed)
@@ -335,7 +333,7 @@ class ColumnarWindowOperator(WindowDriver):
     def output_cti(self, ctis: list[int]) -> int:
         (cti,) = ctis
         if cti < self._closes and self.node.output is Output.ALIGN:  # no window has ended since the last CTI
-            opened = self._closes - self.windows.size
+            opened = self.windows.start(self._first)
             return cti if cti < opened else opened
         return grid_cti(self.windows, self.node.output, cti, cti)
 
@@ -347,14 +345,13 @@ class ColumnarWindowOperator(WindowDriver):
         return self.numbers.emit_policy.final and self.node.output is Output.ALIGN
 
     @property
-    def grid(self) -> Hopping:
+    def grid(self) -> Grid:
         """The grid of the windows."""
         return self.windows
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
-        le = self.windows.start(self.windows.first_ending_after(cti))
-        return le + self.windows.size if self.emits_at_window_end and le <= cti <= INFINITY - self.windows.size else MIN_TIME
+        return quiet_until(self.windows, cti) if self.emits_at_window_end else MIN_TIME
 
     def state(self) -> dict[str, int]:
         n_open = len(self.cells)
@@ -366,4 +363,4 @@ class ColumnarWindowOperator(WindowDriver):
 def adds_up(node: WindowAggregate | WindowApply) -> bool:
     """Say whether the results follow from totals, so that no rows need to be kept."""
     are_sums = isinstance(node, WindowAggregate) and all(type(agg.function) in ACCUMULATORS for agg in node.aggregates)
-    return are_sums and isinstance(node.windows, (Hopping, Snapshot))
+    return are_sums and isinstance(node.windows, (Grid, Snapshot))

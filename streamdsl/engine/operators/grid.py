@@ -10,16 +10,17 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.data_driven.timeline import RowChange, Touched
 from streamdsl.engine.frames.frame import Changed
 from streamdsl.engine.frames.grid import GridFrame
+from streamdsl.engine.frontiers import quiet_until
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Hopping, Output
+from streamdsl.windows import Grid, Output
 
 
 class GridWindowOperator(FramedWindowOperator):
-    """Any aggregates over hopping and tumbling windows."""
+    """Any aggregates over the windows of a grid."""
 
     frame: GridFrame
 
@@ -53,7 +54,7 @@ class GridWindowOperator(FramedWindowOperator):
         if not self.emit_policy.final:
             return []
         _, numbers = self.frame.waiting(self.frame.clock, self.rows).spread()
-        ends: list[int] = (self.frame.numbers.starts(numbers) + self.frame.grid.size).tolist()
+        ends: list[int] = self.frame.grid.ends_of(numbers).tolist()
         return ends
 
     def _sizes(self, cti: int) -> Ticks:
@@ -71,12 +72,10 @@ class GridWindowOperator(FramedWindowOperator):
         return self.emit_policy.final and node.output is Output.ALIGN and not node.sees_ends
 
     @property
-    def grid(self) -> Hopping:
+    def grid(self) -> Grid:
         """The grid of the windows."""
         return self.frame.grid
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
-        grid = self.frame.grid
-        le = grid.start(grid.first_ending_after(cti))
-        return le + grid.size if self.emits_at_window_end and le <= cti <= INFINITY - grid.size else MIN_TIME
+        return quiet_until(self.frame.grid, cti) if self.emits_at_window_end else MIN_TIME

@@ -13,6 +13,7 @@ from streamdsl.expr.nodes import Expr, Life, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, Keeps, Open, fields_read
+from streamdsl.temporal.time import common_unit
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM, AnyUDO
 from streamdsl.udm.incremental import describe_state
@@ -38,6 +39,8 @@ class Windowed(Node):
         for module in self.modules:
             check_methods(type(module))
         self.windows.check_use(self.output, [module.label for module in self.modules if module.time_sensitive])
+        if (unit := self.windows.time_unit) is not None:
+            common_unit(self.input.unit, unit)
 
     @property
     def modules(self) -> tuple[UDM, ...]:

@@ -1,0 +1,172 @@
+"""Windows of a grid: they are numbered along time, whatever rows there are; rows only enter and leave them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from streamdsl.errors import TimeOverflow, UnboundedOutputError
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.payload import plain
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks, format_time
+from streamdsl.windows.spec import Ends, Windows, open_starts
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Windows):
+    """The base of kinds whose windows are there before any row: window k starts and ends later than window k - 1.
+
+    What a kind says of a single window may lie outside of the range of times; in columns it is asked from `lowest` on only.
+    """
+
+    @abstractmethod
+    def start(self, k: int) -> int:
+        """Return the LE of window number `k`, which may lie outside of the range of times."""
+
+    @abstractmethod
+    def end(self, k: int) -> int:
+        """Return the RE of window number `k`, which may lie outside of the range of times."""
+
+    @abstractmethod
+    def first_ending_after(self, time: int) -> int:
+        """Return the number of the earliest window with RE > `time`."""
+
+    @abstractmethod
+    def last_starting_by(self, time: int) -> int:
+        """Return the number of the latest window with LE <= `time`."""
+
+    @abstractmethod
+    def starts_of(self, numbers: Ticks) -> Ticks:
+        """Return the LE of each of these windows."""
+
+    @abstractmethod
+    def ends_of(self, numbers: Ticks) -> Ticks:
+        """Return the RE of each of these windows."""
+
+    @abstractmethod
+    def firsts_ending_after(self, times: Ticks) -> Ticks:
+        """Return `first_ending_after` of each time."""
+
+    @abstractmethod
+    def lasts_starting_before(self, times: Ticks) -> Ticks:
+        """Return `last_starting_before` of each time."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """A duration that no window exceeds."""
+
+    @property
+    @abstractmethod
+    def least_hop(self) -> int:
+        """A duration that, in the long run, is not more than the one from the start of a window to that of the next."""
+
+    @property
+    @abstractmethod
+    def per_point(self) -> int | None:
+        """The number of windows that each point is in, None if that differs."""
+
+    @property
+    def most_per_point(self) -> int:
+        """The most windows that a point can be in."""
+        return -(-self.longest // self.least_hop) if self.per_point is None else self.per_point
+
+    @property
+    def lowest(self) -> int:
+        """A time from which on all windows, and what is computed on the way to them, are inside of the range of times."""
+        return MIN_TIME + self.longest + self.least_hop
+
+    @property
+    def by_clock(self) -> bool:
+        return True
+
+    @property
+    def ends(self) -> Ends:
+        return Ends.ALWAYS
+
+    @property
+    def ends_count(self) -> bool:
+        return True
+
+    @property
+    def completed_by_rows(self) -> bool:
+        return False
+
+    @property
+    def follows_ctis(self) -> bool:
+        return True
+
+    @property
+    def horizon(self) -> int:
+        return self.longest + self.least_hop
+
+    def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
+        """The smallest W.LE over all windows of the grid, empty ones too, that are not closed; at most c."""
+        ending_later = self.start(self.first_ending_after(c))
+        return min(c, ending_later, *open_starts(self, lives, reads_re, c))
+
+    def window(self, k: int) -> Lifetime:
+        """Return window number `k`; `TimeOverflow` if it leaves the range of times.
+
+        >>> from streamdsl.windows import Hopping
+        >>> Hopping(10, 5).window(-1)
+        Lifetime(le=-5, re=5)
+        """
+        le, re = self.start(k), self.end(k)
+        if le < MIN_TIME or re > INFINITY:
+            raise TimeOverflow(f"the window [{le}, {re}) of {self.describe()} leaves the range of times, int64 ticks")
+        return Lifetime(le, re)
+
+    def last_starting_before(self, time: int) -> int:
+        """Return the number of the latest window with LE < `time`.
+
+        >>> from streamdsl.windows import Hopping
+        >>> Hopping(10, 5).last_starting_before(10)
+        1
+        """
+        return self.last_starting_by(time - 1)
+
+    def numbers(self, life: Lifetime) -> range:
+        """Return the numbers of the windows that a lifetime overlaps.
+
+        >>> from streamdsl.windows import Hopping
+        >>> list(Hopping(10, 5).numbers(Lifetime(6, 7)))
+        [0, 1]
+        """
+        if life.is_empty:
+            return range(0)
+        return range(self.first_ending_after(life.le), self.last_starting_before(life.re) + 1)
+
+    def changed_numbers(self, le: int, re_old: int, re_new: int) -> range:
+        """Return the numbers of the windows that a row enters, or leaves, as its finite end moves; one that equals LE: no row.
+
+        >>> from streamdsl.windows import Hopping
+        >>> Hopping(10, 5).changed_numbers(6, 6, 12), Hopping(10, 5).changed_numbers(6, 12, 8)
+        (range(0, 3), range(2, 3))
+        """
+        first = self.first_ending_after(le)
+        new = max(first, self.last_starting_before(re_new) + 1) if re_new > le else first
+        old = max(first, self.last_starting_before(re_old) + 1) if re_old > le else first
+        return range(old, new) if old <= new else range(new, old)
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
+        """Return the non-empty windows; an event without end needs a finite `until`."""
+        found: set[int] = set()
+        for life in lifetimes:
+            numbers = self.numbers(life)
+            if until != INFINITY:
+                numbers = range(numbers.start, min(numbers.stop, self.first_ending_after(until)))
+            elif life.re == INFINITY:
+                raise unending(self, life)
+            found.update(numbers)
+        return [self.window(k) for k in sorted(found)]
+
+
+def unending(windows: Windows, event: object) -> UnboundedOutputError:
+    """Return the error for an event that would fill windows for ever."""
+    shown = f"[{format_time(event.le)}, inf)" if isinstance(event, Lifetime) else repr(plain(event))
+    return UnboundedOutputError(
+        f"the event {shown} never ends, so it would fill {windows.describe()} windows for ever",
+        hint="bound the run with run(until=t), end the event with a retraction, or cut it with clip_interval or to_points",
+    )
