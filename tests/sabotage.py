@@ -75,6 +75,20 @@ SABOTAGES = (
         "tick_by_tick",
     ),
     Sabotage(
+        "an hour is lost where clocks are set, for the reference too",
+        "streamdsl/temporal/zones.py",
+        "begin: Seconds = np.maximum(starts[pieces], shown - self._column[pieces]) + cycles * _CYCLE",
+        "begin: Seconds = np.maximum(starts[pieces], shown - self._column[np.maximum(pieces - 1, 0)]) + cycles * _CYCLE",
+        "tick_by_tick",
+    ),
+    Sabotage(
+        "a day that a place has left out is a window, for the reference too",
+        "streamdsl/windows/calendar.py",
+        "skipped = np.array(self._dates.skipped if self._in_days and self._step == 1 else [], dtype=np.int64)",
+        "skipped = np.array([], dtype=np.int64)",
+        "tick_by_tick",
+    ),
+    Sabotage(
         "steps of a pattern meet though their keys differ",
         "streamdsl/plan/nodes/keyed.py",
         """        return Keeps.MATCHES
@@ -606,9 +620,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "rows wait until after the end of their window",
-        "streamdsl/engine/operators/columnar.py",
-        "return le + self.windows.size if self.emits_at_window_end",
-        "return le + self.windows.size + 1 if self.emits_at_window_end",
+        "streamdsl/engine/frontiers.py",
+        "return end if grid.start(first)",
+        "return end + 1 if grid.start(first)",
         "sends_what_it_sends_without_waiting or no_window_ends_and_no_cti_rises",
     ),
     Sabotage(
@@ -833,8 +847,8 @@ SABOTAGES = (
     Sabotage(
         "a CTI too far by one",
         "streamdsl/engine/frontiers.py",
-        "return min(cti, le)",
-        "return min(cti, le + 1)",
+        "return min(cti, grid.start(first))",
+        "return min(cti, grid.start(first) + 1)",
         "reference_says and hopping",
     ),
     Sabotage(

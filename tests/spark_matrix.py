@@ -21,7 +21,7 @@ from tests.operators.entry import Query, Stream
 PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
 MARKS: Final = ("<!-- table: python -m tests.spark_matrix -->\n", "<!-- end of table -->\n")
 HEAD: Final = "| | batch | batch, in a `group_by` | stream |\n|---|---|---|---|\n"
-ROWS: Final = Flow.of(RecordType(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "tick", lambda: None)
+ROWS: Final = Flow.of(RecordType(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "us", lambda: None)
 """Rows of a text, a float and an integer."""
 
 
@@ -159,7 +159,7 @@ def batch(query: Stream) -> str:
 
 def row(name: str, query: Query) -> str:
     """Return a row of the table: a query alone, and as each group's."""
-    both = query(sd.source("s", unit="tick")), sd.source("s", unit="tick").group_by("k").apply(query)
+    both = query(sd.source("s", unit="us")), sd.source("s", unit="us").group_by("k").apply(query)
     return _line(name, *both)
 
 
@@ -167,8 +167,8 @@ def combined(name: str, query: Query) -> str:
     """Return the row of a query over two streams."""
     return _line(
         name,
-        query(sd.source("s", unit="tick"), sd.source("t", unit="tick")),
-        sd.source("s", unit="tick").group_by("k").apply(lambda group: query(group, group)),
+        query(sd.source("s", unit="us"), sd.source("t", unit="us")),
+        sd.source("s", unit="us").group_by("k").apply(lambda group: query(group, group)),
     )
 
 

@@ -22,7 +22,7 @@ from streamdsl.spark.portion import portion_size
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
+from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 
 
 def window_aggregate(low: LoweringContext, node: WindowAggregate, scope: GroupScope) -> Flow:
@@ -242,6 +242,10 @@ def _sequenced(windows: Sequenced, plan: AggregationPlan, until: int) -> Aggrega
     raise NotNative("the windows of a sequence are found one after the other")
 
 
+def _calendar(windows: CalendarPeriods, plan: Plan, until: int) -> Frame:
+    raise NotNative("where the periods of a time zone begin is found in Python")
+
+
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
     return df.groupBy(*keys).agg(*map(expr, aggregates))
 
@@ -256,6 +260,7 @@ WINDOW_AGGREGATIONS: Final[Mapping[type[Windows], Callable[[Any, AggregationPlan
     Count: _count,
     Session: _session,
     Sequenced: _sequenced,
+    CalendarPeriods: _calendar,
 }
 """The aggregation of each kind of windows; that of a kind that runs only in Python raises `NotNative`."""
 

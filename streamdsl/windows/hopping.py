@@ -66,7 +66,7 @@ class Hopping(Grid):
         return self.offset + k * self.hop
 
     def end(self, k: int) -> int:
-        return self.offset + k * self.hop + self.size
+        return k * self.hop + self.offset + self.size
 
     def first_ending_after(self, time: int) -> int:
         """Return the number of the earliest window with RE > `time`.

@@ -84,7 +84,7 @@ DRAWN = re.compile(r"\n    .*(\[[-\w]+\)|\|)")
 
 def test_every_operator_that_makes_lifetimes_shows_them_on_a_timeline() -> None:
     methods = [method for family in LIFETIMES for method in families()[family] if method[1] not in KEEPS_LIFETIMES]
-    windows = [(Stream, f"{kind}_window") for kind in ("hopping", "snapshot", "count", "session", "trailing")]
+    windows = [(Stream, f"{kind}_window") for kind in ("hopping", "snapshot", "count", "session", "trailing", "calendar")]
     assert [name for cls, name in [*methods, *windows] if not DRAWN.search(doc_of(cls, name))] == []
 
 

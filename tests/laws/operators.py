@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl import astral
+from streamdsl.temporal import Unit, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from tests.laws.modules import Above, Alone, Ends, Halves, Spread
 from tests.operators import entries, kinds
@@ -28,9 +30,10 @@ class Variant:
     build: Callable[..., Stream]
     inputs: int = 1
     unending: bool = True
+    unit: Unit | None = None
 
     def query(self) -> Stream:
-        return self.build(*(sd.source(f"s{i}") for i in range(self.inputs)))
+        return self.build(*(sd.source(f"s{i}", unit=self.unit) for i in range(self.inputs)))
 
 
 FIRST = [
@@ -142,6 +145,31 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
 ]
 
 
+def _moved(s: Stream, midnight: str) -> Stream:
+    """Return rows of small times around a date of UTC, at which clocks are set somewhere."""
+    return s.shift(to_ticks(midnight, "s") - 6)
+
+
+IN_SECONDS: list[tuple[Callable[..., Stream], int]] = [
+    (lambda s: s.shift("2s").extend(timedelta(seconds=4)).clip_duration("7s"), 1),
+    (lambda s: s.hopping_window(timedelta(seconds=7), "3s").aggregate(mid=sd.median(lambda e: e.v)), 1),
+    (lambda s: s.group_by("k").session_window("3s", max_duration="5s").aggregate(n=sd.count()), 1),
+    (lambda s, t: s.band_join(t, on="k", before="3s", after="2s"), 2),
+    (lambda s: _moved(s, "2018-11-04T03:00").calendar_window("day", tz="America/Sao_Paulo").aggregate(n=sd.count()), 1),
+    (
+        lambda s: (
+            _moved(s, "2011-12-30T10:00")
+            .group_by("k")
+            .calendar_window("day", tz="Pacific/Apia")
+            .aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
+        ),
+        1,
+    ),
+    (lambda s: _moved(s, "2010-11-07T02:30").calendar_window("week", tz="America/St_Johns").aggregate(lambda w: w.count()), 1),
+]
+"""Queries over sources that count seconds, and of how many."""
+
+
 def _windows(kind: str, settings: Iterator[tuple[dict[str, Any], Result]]) -> list[Variant]:
     built: list[Variant] = []
     for number, (policies, result) in enumerate(settings):
@@ -168,7 +196,11 @@ def operators() -> dict[str, list[Variant]]:
         if kinds()[kind].time_bound is not None:
             found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(kinds()[kind].time_bound))
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
-    return found | {name: _variants(entry) for name, entry in entries().items() if name not in FIRST}
+    found |= {name: _variants(entry) for name, entry in entries().items() if name not in FIRST}
+    found["with a unit"] = [
+        Variant(f"with a unit {i}", build, inputs, False, "s") for i, (build, inputs) in enumerate(IN_SECONDS)
+    ]
+    return found
 
 
 def _variants(entry: Operator) -> list[Variant]:

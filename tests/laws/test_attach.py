@@ -112,7 +112,8 @@ def _attached(rng: Random, host: Run, variant: Variant, query: Stream, folds: di
         attached = host.session.attach(reader(query), emit)
         return Reading(host, attached, reader(sd.source("out")), {"out": output})
     fitting = [each for each in VARIANTS if each.inputs <= variant.inputs and (each.unending or not variant.unending)]
-    other = rng.choice([each for each in fitting if SOURCES[each.name] <= folds.keys()]).query()
+    fitting = [each for each in fitting if each.unit == variant.unit and SOURCES[each.name] <= folds.keys()]
+    other = rng.choice(fitting).query()
     if with_equal_parts(other.plan(), query.plan(), Source("out")) is not other.plan():
         return _attached(rng, host, variant, query, folds, output)
     return Reading(host, host.session.attach(other, emit), other, folds)

@@ -402,6 +402,13 @@ def test_rows_without_end_stay_where_rows_are_kept_and_only_there(name: str, dra
 
 LIVES = st.lists(st.builds(lambda le, length: Lifetime(le, le + length), st.integers(0, 30), st.integers(1, 12)), max_size=6)
 KINDS: dict[str, Windows] = {name: each for entry in kinds_of_windows().values() for name, (each, _) in entry.instances.items()}
+LENGTHS = {"calendar": 21_000}
+"""How many ticks one of the drawn lives is: days are long."""
+
+
+def stretched(kind: str, lives: Sequence[Lifetime]) -> list[Lifetime]:
+    step = LENGTHS.get(kind, 1)
+    return [Lifetime(life.le * step, life.re * step) for life in lives]
 
 
 def test_every_kind_of_windows_is_held_to_its_facts() -> None:
@@ -415,13 +422,13 @@ def test_every_kind_of_windows_is_held_to_its_facts() -> None:
 @LIGHT
 @given(lives=LIVES, late=st.integers(0, 12), cti=st.integers(0, 60))
 def test_windows_are_what_their_kind_says(kind: str, lives: list[Lifetime], late: int, cti: int) -> None:
-    windows = KINDS[kind]
-    bound = 200
+    windows, step = KINDS[kind], LENGTHS.get(kind, 1)
+    lives, late, cti, bound = stretched(kind, lives), late * step, cti * step, 200 * step
     found = windows.over(lives, bound)
     assert windows.fixed_size is None or {window.re - window.le for window in found} <= {windows.fixed_size}
     assert not windows.are_apart or all(a.re <= b.le for a, b in pairwise(found))
     if not windows.completed_by_rows:
-        new = Lifetime(max([life.re for life in lives], default=0) + late, FAR)
+        new = Lifetime(max([life.re for life in lives], default=0) + late, FAR * step)
         before = [window for window in found if window.re <= new.le]
         assert [window for window in windows.over([*lives, new], bound) if window.re <= new.le] == before
     if windows.follows_ctis:
@@ -453,8 +460,10 @@ def test_windows_that_may_have_no_end_are_those_of_rows_without_end_or_the_last(
 @LIGHT
 @given(lives=LIVES)
 def test_windows_that_end_do_whatever_becomes_of_their_rows(kind: str, lives: list[Lifetime]) -> None:
-    found = KINDS[kind].over([Lifetime(life.le, INFINITY) for life in lives], 500)
-    assert all(window.re - window.le < 100 for window in found)
+    step = LENGTHS.get(kind, 1)
+    found = KINDS[kind].over([Lifetime(life.le, INFINITY) for life in stretched(kind, lives)], 500 * step)
+    assert not KINDS[kind].by_clock or bool(found) == bool(lives)
+    assert all(window.re - window.le < 100 * step for window in found)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -152,6 +152,7 @@ MORE: list[sd.Stream[Any]] = [
     S.group_by("zone").tumbling_window(5).aggregate(lambda w: (w.key, w.time_weighted_avg(lambda e: e.v))),
     S.group_by("k").apply(lambda g: g.group_by("j").apply(lambda h: h.to_edges())),
     S.session_window(5, 9, clip=sd.Clip.FULL, output=sd.Output.POINT_AT_END).top_k(3, by="v", rank=True),
+    S.calendar_window("week", 2, tz="Europe/Berlin").aggregate(n=sd.count()),
     S.select(lambda e: ~e.v),
     S.windows(sd.astral.last_n_every(3, 0.5), start=4).aggregate(n=sd.count()),
     S.windows(sd.astral.range_slide(3)).aggregate(n=sd.count()),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import streamdsl as sd
 from streamdsl import astral
-from streamdsl.windows import Count, Hopping, Sequenced, Session, Snapshot
+from streamdsl.windows import CalendarPeriods, Count, Hopping, Sequenced, Session, Snapshot
 from tests.laws.modules import Latest, Through
 from tests.operators.entry import Divided, Kind, Life
 
@@ -108,6 +108,11 @@ KINDS = [
         spark={"tumbling, hopping, trailing": lambda s: s.hopping_window(6, 2).aggregate(n=sd.count())},
     ),
     Kind(
+        "calendar",
+        instances={"calendar": (CalendarPeriods("day", unit="s"), None)},
+        spark={"calendar": lambda s: s.calendar_window("month", tz="Europe/Berlin").aggregate(n=sd.count())},
+    ),
+    Kind(
         "snapshot",
         unending=True,
         variants=[lambda s, **p: s.snapshot_window(**p)],
@@ -172,4 +177,6 @@ KINDS = [
         spark={"sequences (`windows`)": lambda s: s.windows(astral.range_slide(6, 6)).aggregate(n=sd.count())},
     ),
 ]
-"""Of sequences the laws have variants of their own, `SEQUENCES` of tests/laws/operators.py, and tests/laws/test_sequences.py."""
+"""Calendar windows have their oracle, and more laws, in tests/laws/test_calendar_windows.py.
+
+Of sequences the laws have variants of their own, `SEQUENCES` of tests/laws/operators.py, and tests/laws/test_sequences.py."""

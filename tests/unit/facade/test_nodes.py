@@ -15,7 +15,7 @@ from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Source, WindowAggregate, WindowApply
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Median
-from streamdsl.windows import Clip, Hopping, Output, Snapshot
+from streamdsl.windows import CalendarPeriods, Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow
 from tests.operators import entries
 from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
@@ -43,6 +43,7 @@ def test_windows_carry_their_policies() -> None:
     windows = [
         trips.hopping_window("1h", "5m", "1m"),
         trips.tumbling_window(10, 3, clip=Clip.FULL),
+        trips.calendar_window("month", 2, tz="Europe/Berlin", clip=Clip.LEFT),
         trips.snapshot_window(output=Output.POINT_AT_END),
         trips.count_window(3, by="end"),
     ]
@@ -50,6 +51,7 @@ def test_windows_carry_their_policies() -> None:
     assert plans == [
         WindowAggregate(TRIPS, Hopping(3600, 300, 60), Clip.NONE, Output.ALIGN, N, ONE),
         WindowAggregate(TRIPS, Hopping(10, 10, 3), Clip.FULL, Output.ALIGN, N, ONE),
+        WindowAggregate(TRIPS, CalendarPeriods("month", 2, "Europe/Berlin", "s"), Clip.LEFT, Output.ALIGN, N, ONE),
         WindowAggregate(TRIPS, Snapshot(), Clip.NONE, Output.POINT_AT_END, N, ONE),
         WindowAggregate(TRIPS, CountWindow(3, "end"), Clip.NONE, Output.ALIGN, N, ONE),
     ]

@@ -21,6 +21,11 @@ REFUSED: list[Any] = [
     (lambda: trips.group_by("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
     (lambda: trips.group_by(["zone", "far"]), FieldNotFound, ("'far'", "zone, fare")),
     (lambda: sd.from_rows([(1, 2, 3)]).shift("5s"), UnitError, ("plain ticks", "'5s'")),
+    (lambda: sd.from_rows([(1, 2, 3)]).calendar_window("month"), UnitError, ("plain ticks", "no months", "calendar unit")),
+    (lambda: trips.calendar_window("day", tz="Europe/Berln"), QueryError, ("'Europe/Berln'", "did you mean 'Europe/Berlin'?")),
+    (lambda: trips.calendar_window("day", tz=None), QueryError, ("tz=None", "Europe/Berlin")),  # type: ignore[arg-type]
+    (lambda: trips.calendar_window("hour"), QueryError, ("'hour'", "day, week, month, quarter, year")),  # type: ignore[arg-type]
+    (lambda: trips.calendar_window("day", 0), QueryError, ("every=0", "to a million")),
     (lambda: trips.group_by(5), QueryError, ("5 is not a key",)),  # type: ignore[call-overload]
     (lambda: trips.tumbling_window(5).aggregate(), QueryError, ("at least one aggregate",)),
     (lambda: trips.tumbling_window(5).aggregate(sd.count(), n=sd.count()), QueryError, ("and the names n",)),  # type: ignore[call-overload]
