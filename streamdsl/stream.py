@@ -154,7 +154,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """Divide time into days, weeks, months, quarters or years as the clocks of a time zone show them.
 
             Europe/Berlin   March 28   March 29   March 30
-            day             [---24 h---)[--23 h--)[---24 h---)
+            day             [---24h----)[---23h---)[---24h----)
 
         A window is `[start of a period, start of the next)`, of `every` periods, counted from 1970; weeks start on Monday. A
         period starts at the first instant at which a date of it, or a later one, is shown: a day may have 23 or 25 hours, and one

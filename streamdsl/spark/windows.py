@@ -242,7 +242,7 @@ def _sequenced(windows: Sequenced, plan: AggregationPlan, until: int) -> Aggrega
     raise NotNative("the windows of a sequence are found one after the other")
 
 
-def _calendar(windows: CalendarPeriods, plan: Plan, until: int) -> Frame:
+def _calendar(windows: CalendarPeriods, plan: AggregationPlan, until: int) -> Aggregation:
     raise NotNative("where the periods of a time zone begin is found in Python")
 
 

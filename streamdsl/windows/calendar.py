@@ -43,7 +43,7 @@ class CalendarPeriods(Grid):
     whatever clocks do. `unit` is that of the stream.
 
         Europe/Berlin   March 28    29         30
-        day                 [--24 h--)[-23 h-)[--24 h--)
+        day                 [--24h---)[--23h--)[--24h---)
 
     >>> march = CalendarPeriods("month", tz="Europe/Berlin", unit="s").window(12 * 56 + 2)
     >>> (march.re - march.le) / 3600 == 31 * 24 - 1
