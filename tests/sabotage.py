@@ -129,7 +129,7 @@ SABOTAGES = (
         "streamdsl/plan/ends.py",
         "later = [max(least(part, MIN_TIME, MIN_TIME), _plus(bound, CHRONON)) for part in staying]",
         "later = [INFINITY for part in staying]",
-        "what_is_final_stays_whatever_the_ends",
+        "the_rules_are_those_that_the_semantics_writes_down",
     ),
     Sabotage(
         "a start that is computed from RE moves with no CTI",
@@ -1489,7 +1489,7 @@ SABOTAGES = (
         "streamdsl/spark/lower.py",
         "by_name(grouping, joins, span, windows)",
         "by_name(grouping, span, windows)",
-        "the_tables_have_every_node",
+        "the_table_of_spark",
         where="architecture",
     ),
     Sabotage(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from inspect import isabstract
 from typing import Final
 
 from streamdsl.plan.base import Node
+from streamdsl.plan.nodes import combining, grouping, keyed, lifetimes, rows, sources, windowed
 from streamdsl.plan.nodes.combining import AntiJoin, AsofJoin, ClipBy, Join, Matching, SemiJoin, TwoInputs, Union
 from streamdsl.plan.nodes.grouping import GroupApply
 from streamdsl.plan.nodes.keyed import Distinct, Match, Scan, Stitch, ToEdges
@@ -63,7 +63,11 @@ __all__ = [
     "to_points_at_end",
 ]
 
-NODES: Final[tuple[type[Node], ...]] = tuple(
-    each for each in list(vars().values()) if isinstance(each, type) and issubclass(each, Node) and not isabstract(each)
-)
+_CLASSES: Final[list[type[Node]]] = [
+    each
+    for family in (sources, rows, lifetimes, keyed, combining, grouping, windowed)
+    for each in vars(family).values()
+    if isinstance(each, type) and issubclass(each, Node) and each.__module__ == family.__name__
+]
+NODES: Final = tuple(each for each in _CLASSES if not any(issubclass(other, each) for other in _CLASSES if other is not each))
 """The operators of the algebra. What each means, how it runs and how it is lowered is found by its name (`labels.by_name`)."""

@@ -75,8 +75,11 @@ ROWS = st.lists(
 )
 
 
-def query(ends: Ends) -> Stream[Any]:
-    return sd.source("s0")._over(AlterLifetime(SOURCE, ends.le, ends.re))
+def query(ends: Ends, of_windows: bool = False) -> Stream[Any]:
+    rows: Stream[Any] = sd.source("s0")
+    if of_windows:
+        rows = rows.hopping_window(9, 3).aggregate(v=sd.count())
+    return rows._over(AlterLifetime(rows.plan(), ends.le, ends.re))
 
 
 @examples(250)
@@ -86,9 +89,10 @@ def test_ctis_and_rows_are_right_whatever_the_ends(drawn: Ends, seed: int, emit:
 
 
 @examples(250)
-@given(drawn=LIFETIMES, seed=SEEDS)
-def test_what_is_final_stays_whatever_the_ends(drawn: Ends, seed: int) -> None:
-    check_what_is_sent_stays(query(drawn), scenario(Random(seed), 1, unending=False, max_size=5))
+@given(drawn=LIFETIMES, seed=SEEDS, of_windows=st.booleans())
+def test_what_is_final_stays_whatever_the_ends(drawn: Ends, seed: int, of_windows: bool) -> None:
+    """Of windows more rows are final than before the CTI."""
+    check_what_is_sent_stays(query(drawn, of_windows), scenario(Random(seed), 1, unending=False, max_size=5))
 
 
 @examples(400)
@@ -143,7 +147,7 @@ def test_the_rules_are_those_that_the_semantics_writes_down(name: str) -> None:
     node, cti, final = RULES[name]
     for c in range(-12, 25):
         assert node.ends.cti(c) == cti(c)
-        for f in (c - 1, c):
+        for f in (c - 1, c, c + 5):
             assert node.ends.final(c, f) == final(c, f), (c, f)
     assert node.ends.cti(INFINITY) == node.ends.final(INFINITY, INFINITY) == INFINITY
     assert node.ends.cti(sd.MIN_TIME) == sd.MIN_TIME

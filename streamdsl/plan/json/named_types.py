@@ -13,10 +13,8 @@ from streamdsl.expr import nodes as expressions
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.plan import node as algebra
 from streamdsl.plan.asof import Nearness
-from streamdsl.plan.base import Node
-from streamdsl.plan.node import Matching
+from streamdsl.plan.node import NODES, Matching
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import Progress
@@ -35,7 +33,7 @@ def _of(module: Any, base: type) -> list[type]:
 TYPES: Final[dict[str, type]] = {
     each.__name__: each
     for each in (
-        *_of(algebra, Node),
+        *NODES,
         *_of(expressions, Expr),
         *_of(windows, Windows),
         *(Linear, LastN, Sliding),
