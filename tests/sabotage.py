@@ -1485,14 +1485,6 @@ SABOTAGES = (
         where="architecture",
     ),
     Sabotage(
-        "an operator has neither a place on Spark nor a reason for none",
-        "streamdsl/spark/lower.py",
-        "by_name(grouping, joins, span, windows)",
-        "by_name(grouping, span, windows)",
-        "the_table_of_spark",
-        where="architecture",
-    ),
-    Sabotage(
         "a kind of windows has no frame",
         "streamdsl/engine/frames/__init__.py",
         "    if isinstance(windows, Snapshot):\n        return SnapshotFrame(policy)\n",
@@ -1519,13 +1511,6 @@ SABOTAGES = (
         "kept: NDArray[np.bool_] = self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]]",
         "kept: NDArray[np.bool_] = self.table.re[slots] > self.closed_until(cti, rows)[self.table.code[slots]] + 1",
         "general_operator_after_every_push or reference_says and windows",
-    ),
-    Sabotage(
-        "the numbers of partitions are forgotten while rows of them are held",
-        "streamdsl/engine/frames/frame.py",
-        "        is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True\n",
-        "",
-        "general_operator_after_every_push or partitions",
     ),
     Sabotage(
         "the groups that an operator holds are forgotten",
@@ -1574,7 +1559,7 @@ SABOTAGES = (
         "streamdsl/engine/operators/match.py",
         "            del self.tracks[key]\n",
         "            pass\n",
-        "memory_is_flat",
+        "keys_that_are_gone and match",
     ),
     Sabotage(
         "states of modules are kept when their windows are dropped",

@@ -239,7 +239,10 @@ def _add_time(op: str, time: Sql, duration: Sql) -> Sql:
 
 
 def _reach(op: str, time: Sql, duration: Sql) -> Sql:
-    return Sql(f"coalesce(try_add({time.text}, {duration.text}), {integer(INFINITY)})", INT, time.raises or duration.raises)
+    beyond = integer(INFINITY)
+    if _count(duration) < 0:
+        beyond = f"if({duration.text} < 0L, -{beyond} - 1L, {beyond})"  # Spark reads no literal of the smallest time
+    return Sql(f"coalesce(try_add({time.text}, {duration.text}), {beyond})", INT, time.raises or duration.raises)
 
 
 def _earliest(op: str, first: Sql, second: Sql) -> Sql:

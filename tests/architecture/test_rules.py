@@ -62,7 +62,7 @@ def test_every_rule_in_the_folder_is_listed_once() -> None:
     written = {
         name
         for path in FOLDER.glob("*.py")
-        for name in re.findall(r"^def (\w+)\(node: Node, setting: Setting\) -> Node \| None:", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^def (\w+)\(node: Node, setting: RuleContext\) -> Node \| None:", path.read_text(), re.MULTILINE)
     }
     assert written == {rule.__name__ for rule in RULES}
     assert len(written) == len(RULES)

@@ -112,7 +112,8 @@ def keeps_keys(query: sd.Stream[Any]) -> bool:
     return any(word in each.what for each in found for word in ("keep", "waits", "no CTI passes"))
 
 
-CHURNED = {step.name: query for step in STEPS if step.name != "fill" and not keeps_keys(query := grouped(step))}
+# The module of the scan keeps the last rows of each key for ever; of a `fill` a calendar goes on.
+CHURNED = {step.name: query for step in STEPS if step.name not in ("fill", "scan") and not keeps_keys(query := grouped(step))}
 
 
 def test_most_operators_keep_no_keys() -> None:
@@ -134,4 +135,4 @@ def test_keys_that_are_gone_leave_nothing(name: str) -> None:
         assert {(each["windows"], each["events"]) for each in figures} == {(0, 0)}
         sizes.append(sum(each["state_bytes"] for each in figures))
     # Keys are forgotten some hundreds at a time.
-    assert max(sizes[20:]) < 1.5 * max(sizes[5:20])
+    assert max(sizes[20:]) < 1.25 * max(sizes[5:20])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import UserCodeError
+from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr import describe
 from streamdsl.expr.evaluate import evaluate_row
 from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
@@ -84,7 +84,7 @@ def compare(expr: Expr, payloads: Sequence[Any], schema: Schema = AB) -> None:
 
 
 def _check_raises(expr: Expr, payload: Any, others: list[Any], error: Exception, schema: Schema) -> None:
-    wanted = OverflowError if type(error) is OverflowError else UserCodeError
+    wanted = type(error) if isinstance(error, (OverflowError, StreamDslError)) else UserCodeError
     with pytest.raises(wanted) as raised:
         on_spark(expr, [payload, *others], schema)
     if wanted is UserCodeError:
@@ -116,6 +116,10 @@ def tries(word: ScalarFunction, kinds: Sequence[str]) -> list[Expr]:
     """Return a word of columns without None, and of columns with None where that may matter."""
     if word.name == "truncate":  # on Spark the grid must be a constant one
         return [Function(word.name, (Field("x0"), *map(Constant, (60, 7)[: len(kinds) - 1])))]
+    if word.name in ("floor_time", "ceil_time"):
+        return [Function(word.name, (Field(f"{name}0"), Constant(60), Constant(7))) for name in "xy"]
+    if word.name in ("to_ticks", "to_duration"):
+        return [Function(word.name, (Field(f"{name}0"), Constant("s"))) for name in "xy"]
     names = "xy" if word.takes_none or "str" in kinds or tuple(kinds) == next(iter(word.native)) else "x"
     if word.name != ".replace":
         return [node(word, fields(len(kinds), name)) for name in names]
