@@ -218,9 +218,7 @@ def _module(
     **properties: object,
 ) -> FunctionModule:
     if decorator == "uda" and inspect.isgeneratorfunction(function):
-        raise QueryError(
-            f"@uda needs a function with one result per window; {function!r} yields several", hint="use @udo for it"
-        )
+        raise QueryError(f"@uda needs a function with one result per window; {function!r} yields several", hint="use @udo for it")
     if not _reads_time(function, decorator):
         return kind(function, **properties)
     if properties["vectorized"]:
