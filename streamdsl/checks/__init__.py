@@ -1,6 +1,6 @@
-"""What is wrong with a query can be seen before it runs: state that no CTI frees, CTIs that are held back, lost speed.
+"""Static checks of queries: state that no CTI frees, CTIs that are held back, and constructs that are slow.
 
-A program calls `check`; the command line is `python -m streamdsl check module:query`.
+Programs call `check`; the command line is `python -m streamdsl check module:query`.
 """
 
 from streamdsl.checks.all_checks import CHECKS, findings

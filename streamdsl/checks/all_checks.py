@@ -1,4 +1,4 @@
-"""Checks of a query as it is written: nothing runs."""
+"""The list of all checks, and running them on a plan as it is written."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     opaque_lambdas,
     filters_above_modules,
 )
-"""What is looked for at each operator, in this order."""
+"""The checks, which are applied to each operator in this order."""
 
 
 def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
-    """Return what is found at the operators of a plan, inputs before their readers; nothing is said of bounded sources.
+    """Return the findings of all checks, inputs before their readers. Sources named in `bounded` are not checked.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> findings(shift(Source("trips"), 5))
@@ -48,5 +48,5 @@ def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
     checked = PlanView(plan)
     nodes = [node for node in checked.nodes() if not (isinstance(node, Source) and node.source in bounded)]
     everything = [found for node in nodes for check in CHECKS for found in check(node, checked)]
-    # A source may be several equal nodes.
+    # A source that is read several times is several equal nodes, each with the same findings.
     return list({(found.operator, found.what): found for found in reversed(everything)}.values())[::-1]

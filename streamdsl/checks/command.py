@@ -10,7 +10,7 @@ from streamdsl.naming import named_query
 
 
 def check_named(target: str) -> int:
-    """Print what is found in the query `module:name`; return 1 if there is a warning, 2 if there is no such query, else 0."""
+    """Print the findings for the query `module:name`; return 1 if there is a warning, 2 if there is no such query, else 0."""
     try:
         found = check(named_query(target, "check"))
     except StreamDslError as error:

@@ -1,4 +1,4 @@
-"""Checks of what costs time only: Python row by row, and filters that stay above a module."""
+"""Checks of running time: Python per row or window, cross joins, and filters that stay above a module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITE_EXPRESSIONS = (
 
 
 def opaque_lambdas(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find what runs as Python row by row, or window by window."""
+    """Find lambdas that could not be traced, and so run as Python for each row or window."""
     if any(isinstance(part, Opaque) for expr in expressions(node) for part in expr.walk()):
         yield plan.finding(
             node, "note", "calls its lambda row by row: it could not be traced to an expression", WRITE_EXPRESSIONS
@@ -31,7 +31,7 @@ def opaque_lambdas(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def every_row_with_every_other(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find joins in which nothing but time says what belongs together; a side of one row at a time is no matter."""
+    """Find joins without a match condition, unless one side has at most one row at a time, which makes them cheap."""
     if isinstance(node, Join) and node.matching == Matching() and not any(each.one_at_a_time for each in node.inputs):
         what = "is a cross join: it pairs every left row with every right row that lives at the same time"
         yield plan.finding(
@@ -40,7 +40,7 @@ def every_row_with_every_other(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def filters_above_modules(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find filters that would go below a module if it promised that they may."""
+    """Find filters that would be pushed below a module if it declared that it commutes with them."""
     if not isinstance(node, Where):
         return
     below = node.input

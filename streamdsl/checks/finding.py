@@ -1,4 +1,4 @@
-"""What a check says of an operator."""
+"""Findings: the results of checks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Level: TypeAlias = Literal["warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an operator holds back for ever, or what else is wrong with it, and the remedy.
+    """A problem at an operator of a plan, such as state that is never freed, and the remedy.
 
-    A *warning* is about what the query itself makes; a *note* about what depends on the data, or costs time only. `operator` is
-    the label in `explain(engine="reference")`: of the plan as written. `file` and `line` are where the query makes the operator.
+    A *warning* is a problem for any data; a *note* depends on the data, or costs time only. `operator` is the label in
+    `explain(engine="reference")`, which shows the plan as written; `file` and `line` are the call that makes the operator.
 
     >>> print(Finding("join_1", "warning", "keeps rows for ever", "end them: clip_duration(d)", "query.py", 7))
     query.py:7: warning: join_1 keeps rows for ever

@@ -1,7 +1,7 @@
-"""What holds the CTI of a window operator back for ever, and which settings free it: the rules of liveliness are asked.
+"""Whether an input can hold back the CTI of a window operator for ever, and which settings let it advance.
 
-A *situation* is an input that goes on as long as one likes. An operator is held back if its CTI is the same however far the
-input's has gone; a remedy counts if with it the CTI follows.
+A *situation* is a family of inputs of any length. The checks apply the rules of liveliness to two long inputs of a situation: an
+operator is held back if its CTI is the same after both, and a changed setting is a remedy if with it the CTI advances.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from streamdsl.windows import Clip, Output, Windows
 from streamdsl.windows.liveliness import output_cti
 
 Situation: TypeAlias = Callable[[int, int], list[Lifetime]]
-"""The rows until a time, by that time and a step that is long for the windows."""
+"""A function from a time and a step, which is long for the windows, to the input's rows until that time."""
 
 _FAR: Final = INFINITY // 64
 
 
 def idle(until: int, step: int) -> list[Lifetime]:
-    """Return a row, after which there are no more."""
+    """Return a single short row: no row follows."""
     return [Lifetime(0, 1)]
 
 
 def unending(until: int, step: int) -> list[Lifetime]:
-    """Return a row that never ends."""
+    """Return a single row that never ends."""
     return [Lifetime(0, INFINITY)]
 
 
 def busy(until: int, step: int) -> list[Lifetime]:
-    """Return rows that follow one another without a pause; each ends."""
+    """Return rows that end, and follow one another without a pause."""
     return [Lifetime(time, time + step) for time in range(0, 2 * until, step)]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSetting:
-    """What the CTI of a window operator depends on."""
+    """The settings of a window operator on which its CTI depends."""
 
     windows: Windows
     clip: Clip
@@ -46,7 +46,7 @@ class WindowSetting:
     time_sensitive: bool
 
     def is_held(self, situation: Situation) -> bool:
-        """Say whether the CTI stays where it is."""
+        """Say whether the CTI does not advance in a situation."""
         windows = self.windows.fewest()
         near = _far(windows)
         ctis = {self._cti(windows, situation, until, near // 8) for until in (near, 2 * near)}
@@ -62,7 +62,7 @@ def _far(windows: Windows) -> int:
 
 
 def needs_later_rows(windows: Windows) -> bool:
-    """Say whether a row that is long past may still get into a new window, so that a group with it is not forgotten.
+    """Say whether a row that ended long ago may still be a member of a new window, so that its group's state is not dropped.
 
     >>> from streamdsl.windows import Count, Hopping
     >>> needs_later_rows(Count(3)), needs_later_rows(Hopping(10, 10))
@@ -74,13 +74,13 @@ def needs_later_rows(windows: Windows) -> bool:
 
 
 def frame_of(node: Windowed, time_sensitive: bool, sees_ends: bool) -> WindowSetting:
-    """Return a node's frame; a module that clips for itself is one over clipped windows."""
+    """Return the settings of a node; if its modules do not see ends beyond the window, as if they were clipped."""
     clip = node.clip if sees_ends or not time_sensitive or node.clip.right else Clip.FULL
     return WindowSetting(node.windows, clip, node.output, time_sensitive)
 
 
 def remedies(frame: WindowSetting, situation: Situation) -> list[str]:
-    """Return the settings of the window that let the CTI follow.
+    """Return the changes of a window's settings, as a query writes them, with which its CTI advances.
 
     >>> from streamdsl.windows import Count, Hopping
     >>> remedies(WindowSetting(Count(3), Clip.NONE, Output.ALIGN, False), idle)

@@ -1,4 +1,4 @@
-"""A plan as checks see it: the label and the line of every operator, and the group-apply that a group's rows come from."""
+"""A plan prepared for checks: the label and the source line of each operator, and the input of each group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from streamdsl.plan.node import Group, GroupApply, Node
 
 @dataclass(slots=True)
 class PlanView:
-    """A plan with what checks ask about its nodes, by `id()`; a node without a line has that of the nearest one above it."""
+    """A plan with facts about its nodes, by `id()`. A node without a source line has that of the nearest node above it.
+
+    `groups` has the input of the group-apply of each `Group`, `inside` the nodes in bodies, `opened` caches `open_rows`.
+    """
 
     plan: Node
     names: dict[int, str] = field(init=False)
@@ -51,7 +54,7 @@ class PlanView:
         return self.names[id(node)]
 
     def open_rows(self, node: Node) -> Open | None:
-        """Return which of a node's rows never end, None if all do.
+        """Return which of a node's output rows never end, None if all end.
 
         >>> from streamdsl.plan.node import Source, ToEdges, clip_duration, shift
         >>> samples = ToEdges(Source("samples"), None)

@@ -1,4 +1,4 @@
-"""Checks of queries from a program."""
+"""The public function that checks a query."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streamdsl.stream import Stream
 
 
 def check(query: Stream[Any]) -> list[Finding]:
-    """Return what is wrong with a query that can be seen before it runs: state that no CTI frees, CTIs held back, lost speed.
+    """Return the problems of a query that are known before it runs: state that no CTI frees, CTIs held back, slow constructs.
 
-    Each finding names the operator, what it holds back, the remedy, and the line that made it. Bounded inputs end, so nothing is
-    said of their rows. LEs, REs and CTIs are not touched: nothing runs. Raises `QueryError` for what is no query.
+    Each finding has the operator, the problem, the remedy, and the line of the query. Bounded inputs end, so their rows are not
+    checked. LEs, REs and CTIs are not touched: nothing runs. Raises `QueryError` for arguments that are not queries.
 
     >>> import streamdsl as sd
     >>> doors, lamps = sd.source("doors").to_edges("room"), sd.source("lamps").to_points()
@@ -31,7 +31,7 @@ def check(query: Stream[Any]) -> list[Finding]:
     """
     if not isinstance(query, Stream):
         raise QueryError(
-            f"check takes a query, not {query!r}", hint="of groups or windows check the result of aggregate or apply"
+            f"check takes a query, not {query!r}", hint="for groups or windows, check the result of aggregate or apply"
         )
     sources(query._node)
     return findings(query._node, query._bindings)

@@ -22,7 +22,7 @@ END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only s
 
 
 def rows_that_never_end(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find operators that keep rows which the query itself leaves without end."""
+    """Find operators that keep rows which never end, whatever the data, because an operator below removes their ends."""
     certain = [open for open in _kept(node, plan) if not open.depends_on_data]
     if certain:
         origins = " and ".join(sorted({plan.name(open.origin) for open in certain}))
@@ -30,7 +30,7 @@ def rows_that_never_end(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def sources_that_may_have_edges(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find sources whose rows, where they have no end, stay somewhere."""
+    """Find sources whose rows, if the data have no ends, stay in the state of some operator."""
     if isinstance(node, Source) and not node.table:
         keepers = [plan.name(other) for other in plan.nodes() if Open(node, depends_on_data=True) in _kept(other, plan)]
         if keepers:
@@ -39,7 +39,7 @@ def sources_that_may_have_edges(node: Node, plan: PlanView) -> Iterator[Finding]
 
 
 def _kept(node: Node, plan: PlanView) -> list[Open]:
-    """Return the open rows that an operator has in its state as long as they live."""
+    """Return the open rows that an operator keeps in its state for as long as they live."""
     kept = node.kept_inputs
     if isinstance(node, Windowed) and (node.windows.ends_count or _sees_ends(node)):
         kept = node.inputs
@@ -47,7 +47,7 @@ def _kept(node: Node, plan: PlanView) -> list[Open]:
 
 
 def rows_of_sequences(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find window sequences that keep every row, and those that keep something of every key."""
+    """Find window sequences that keep all rows, and those that keep a value per key for ever."""
     if not isinstance(node, Windowed) or not isinstance(node.windows, Sequenced):
         return
     windows = node.windows
@@ -61,7 +61,7 @@ def rows_of_sequences(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def windows_that_hold_the_cti(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find window operators whose CTI stays where it is however far the input's goes."""
+    """Find window operators whose CTI may stop advancing while the input's CTI advances."""
     if not isinstance(node, Windowed):
         return
     frame = frame_of(node, node.time_sensitive, _sees_ends(node))
@@ -96,12 +96,12 @@ def _held_by_open_rows(node: Windowed, frame: WindowSetting, plan: PlanView) -> 
 
 
 def _sees_ends(node: Windowed) -> bool:
-    """Say whether ends beyond the window count, also once the optimizer has clipped what it may."""
+    """Say whether modules see ends beyond the window even after the optimizer's rule `clip_right`."""
     return node.sees_ends and not may_clip_right(node)
 
 
 def no_cti_passes(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find operators that no CTI passes: those that compute LEs, or read REs, which may still change."""
+    """Find operators that hold back all CTIs but the last: those that compute LEs, or read REs, which may still change."""
     if isinstance(node, AlterLifetime) and node.starts_computed:
         starts = _and(list(map(describe, node.starts_computed)))
         what = f"computes starts, {starts}, so that no CTI passes it before the last, and all above it waits"
@@ -118,7 +118,7 @@ def no_cti_passes(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def last_samples(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find the samples of keys that get no other."""
+    """Find `to_edges` by key, which keeps the last row of each key for ever."""
     if isinstance(node, ToEdges) and (node.key is not None or id(node) in plan.inside):
         what = "keeps the last row of every key for ever, also of keys that get no more rows"
         yield plan.finding(node, "note", what, "where keys come and go, end rows after a time instead: alter_duration(d)")
@@ -139,7 +139,7 @@ def unbounded_reach(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 
 def states_of_groups(node: Node, plan: PlanView) -> Iterator[Finding]:
-    """Find stream operators whose state stays, whatever becomes of their group."""
+    """Find stream operators that keep the state of each group for ever."""
     if isinstance(node, Scan) and type(node.module).is_empty is UDSO.is_empty and id(node) in plan.inside:
         what = f"keeps the state of {node.module.label} of every group for ever"
         yield plan.finding(node, "note", what, f"where groups come and go, {node.module.for_kept_states}")

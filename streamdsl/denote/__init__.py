@@ -1,8 +1,8 @@
-"""The reference meaning: one pure function CHT -> CHT per plan node, slow and obvious; `engine="reference"`.
+"""The reference semantics: one pure function CHT -> CHT per operator, slow and obvious; `engine="reference"` runs it.
 
     CHT(run(plan, events)) == denote(plan, CHT(events))
 
-holds for each engine, order of arrival, batch size and rewrite: this module says what is right.
+holds for each engine, order of arrival, batch size and rewrite: this package defines the correct result.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
 
 DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(source, group, span, windowed, pattern, combine)
-"""The meaning of each node, by its name: a function of the node, the scope in which it is read, and the CHTs of its inputs."""
+"""The denotation of each operator: a function of the node, the scope in which it is evaluated, and the CHTs of its inputs."""
 
 
 def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) -> CHT[Any]:
-    """Return the CHT that a plan makes of its sources' CHTs, by name; window operators make only windows with RE <= `until`.
+    """Return the output CHT of a plan, given its sources' CHTs by name; window operators make only windows with RE <= `until`.
 
-    Raises `UserCodeError` where a lambda or a module raises, `UnboundedOutputError` where there would be infinitely many windows.
+    Raises `UserCodeError` if a lambda or a module raises, `UnboundedOutputError` if there are infinitely many windows.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> denote(shift(Source("s"), 5), {"s": CHT.from_rows([(0, 1, "x")])})
@@ -50,7 +50,7 @@ def _denote(plan: Node, scope: Scope) -> CHT[Any]:
 
 
 def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
-    """Run a plan by its definition: fold the complete input of each source into its CHT, and denote the plan."""
+    """Run a plan by its definition: fold the complete input of each source into a CHT, and evaluate the plan on the CHTs."""
     from streamdsl.result import Result
 
     inputs: dict[str, CHT[Any]] = {}

@@ -1,4 +1,4 @@
-"""What the operators over several inputs mean (semantics, section 2)."""
+"""The denotations of operators over several inputs (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def semi_join(node: SemiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
 
 
 def asof_join(node: AsofJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
-    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own."""
+    """Each left row, with its own lifetime, and each matching right row with the nearest LE."""
 
     def in_reach(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
         return node.near.of(a.le, b.le) is not None
@@ -74,7 +74,7 @@ def clip_by(node: ClipBy, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[
 def matches(
     node: TwoInputs, scope: Scope, left: CHT[Any], right: CHT[Any], meet: Callable[[CHTRow[Any], CHTRow[Any]], bool]
 ) -> Iterator[tuple[CHTRow[Any], list[CHTRow[Any]]]]:
-    """Yield each left row with the right rows that meet it in time, have an equal key, and fulfil the residual predicate."""
+    """Yield each left row with the right rows that satisfy `meet`, have an equal key, and satisfy the residual predicate."""
     where = node.matching.where
     keyed = [(key_of(node, scope, node.matching.right_key, b), b) for b in right]
     for a in left:

@@ -1,4 +1,4 @@
-"""What grouping means: the body's query of each group by itself."""
+"""The denotation of group-apply: the body, evaluated for each group separately."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def group(node: Group, scope: Scope) -> CHT[Any]:
 
 
 def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """The body's rows for each group by itself, their payloads made of the group's key and the body's payload."""
+    """The body's rows for each group, with payloads projected from the group's key and the body's payload."""
     level = level_of(node)
 
     def results() -> Iterator[CHTRow[Any]]:
@@ -29,7 +29,7 @@ def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def groups(node: GroupApply, scope: Scope, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
-    """Return the rows of each key, in CHT order; the key that shows in results is that of a group's first row."""
+    """Return the rows of each key, in CHT order. Of equal keys, such as 1 and 1.0, results have that of the group's first row."""
     found: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
         found.setdefault(key_of(node, scope, node.key, row), []).append(row)
@@ -37,5 +37,5 @@ def groups(node: GroupApply, scope: Scope, rows: CHT[Any]) -> list[list[CHTRow[A
 
 
 def level_of(node: GroupApply) -> int:
-    """Return the level of the body's own group: one deeper than the groups that the input reads."""
+    """Return the level of the body's own group: one more than that of the groups that the input reads."""
     return 1 + max((below.level for below in node.input.walk() if isinstance(below, Group)), default=-1)

@@ -1,4 +1,4 @@
-"""What pattern matching means (semantics, operators): the run that begins at each instant, then which of them count."""
+"""The denotation of pattern matching (semantics, operators): the run from each instant, then the selection of matches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Found:
 
 
 def match(node: Match, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """The matches of each key by itself, each from its last LE until `within` after its first."""
+    """The matches of each key, each with a lifetime from its last LE until `within` after its first."""
     tracks: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
         tracks.setdefault(key_of(node, scope, node.key, row), []).append(row)
@@ -32,7 +32,7 @@ def match(node: Match, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def _reported(node: Match, scope: Scope, track: list[CHTRow[Any]]) -> Iterator[Found]:
-    """Yield the complete runs that count: all, or of those that overlap in time the one complete first, then begun first."""
+    """Yield the reported runs: all, or of overlapping ones the one that is complete first, and of these the one begun first."""
     fitting = {step.name: [row for row in track if _fits(node, scope, step, row)] for step in (*node.steps, *node.unless)}
     runs = (_run(node, scope, fitting, start) for start in {row.le for row in track})
     end: int | None = None
@@ -43,7 +43,7 @@ def _reported(node: Match, scope: Scope, track: list[CHTRow[Any]]) -> Iterator[F
 
 
 def _run(node: Match, scope: Scope, fitting: dict[str, list[CHTRow[Any]]], start: int) -> Found | None:
-    """Return the run that begins at an instant, if there is one and it is completed."""
+    """Return the complete run that begins at an instant, None if there is none."""
     taken: list[tuple[int, CHTRow[Any]]] = []
     position = -1
     for time in sorted({start} | {row.le for rows in fitting.values() for row in rows if start < row.le < start + node.within}):
@@ -62,14 +62,14 @@ def _run(node: Match, scope: Scope, fitting: dict[str, list[CHTRow[Any]]], start
 
 
 def _may_follow(node: Match, position: int, n: int) -> bool:
-    """Say whether a run may take step n after a step: itself again if it is many, another if only optional ones lie between."""
+    """Say whether a run may take step n next: the same step if it is many, a later one if only optional steps are skipped."""
     return node.steps[n].many if n == position else n > position and all(s.optional for s in node.steps[position + 1 : n])
 
 
 def _satisfying(
     node: Match, scope: Scope, step: PatternStep, fitting: dict[str, list[CHTRow[Any]]], time: int, so_far: Record
 ) -> list[CHTRow[Any]]:
-    """Return the rows of an instant that a step can take after what has been taken, in payload order."""
+    """Return the rows of an instant that a step can take, given the run so far, in payload order."""
     here = sorted((row for row in fitting[step.name] if row.le == time), key=lambda row: payload_order(row.payload))
     return [row for row in here if all(_holds_over(node, scope, test, row, so_far) for test in step.over)]
 
@@ -84,6 +84,6 @@ def _holds_over(node: Match, scope: Scope, test: Any, row: CHTRow[Any], so_far: 
 
 
 def _record(node: Match, taken: list[tuple[int, CHTRow[Any]]]) -> Record:
-    """Return what has been taken for each step: a payload, None if there is none; of a many step a tuple of payloads."""
+    """Return a record of the payloads taken by each step: one payload or None, or for a many step a tuple."""
     payloads = {step.name: tuple(row.payload for at, row in taken if at == n) for n, step in enumerate(node.steps)}
     return Record({s.name: payloads[s.name] if s.many else next(iter(payloads[s.name]), None) for s in node.steps})

@@ -1,4 +1,4 @@
-"""Where a plan is read, and how the expressions of its nodes are evaluated there, one row at a time."""
+"""The scope in which a plan is evaluated, and the evaluation of expressions in it, one row at a time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows of each source by name, the end of the run, and inside a group-apply the groups around and the innermost key.
+    """The rows of each source by name, the end of the run, and in a group-apply the enclosing groups and the innermost key.
 
-    `names` are the operators' names in errors, by the node's `id()`.
+    `names` has the operators' names in errors, by the node's `id()`; `groups` the rows of the enclosing groups, by level.
     """
 
     denote: Callable[[Node, Scope], CHT[Any]]
@@ -29,7 +29,7 @@ class Scope:
     key: Any = None
 
     def inside(self, level: int, key: Any, group: CHT[Any]) -> Scope:
-        """Return the scope in which the body of a group-apply is read for one group."""
+        """Return the scope in which the body of a group-apply is evaluated for one group."""
         return replace(self, groups={**self.groups, level: group}, key=key)
 
     def label(self, node: Node) -> str:
@@ -38,7 +38,7 @@ class Scope:
 
 
 def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any], starts: tuple[int, ...] = ()) -> Any:
-    """Return the value of an expression on a row, or on a pair of rows; `starts` are their LEs, or LE and the new LE of one."""
+    """Return the value of an expression on a row, or on a pair; `starts` overrides the LEs that it reads (old and new LE)."""
     with UserCode(node, scope, *rows):
         return evaluate_row(expr, _payloads(rows), _life(rows), scope.key, starts or _starts(rows))
 
@@ -50,13 +50,13 @@ def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool
 
 
 def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:
-    """Return the payload that a projection makes of a row, or of a pair of rows."""
+    """Return the payload that a projection gives for a row, or for a pair of rows."""
     with UserCode(node, scope, *rows):
         return project_row(projection, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
 def key_of(node: Node, scope: Scope, key: Expr | None, row: CHTRow[Any]) -> Hashable:
-    """Return what equal keys have in common: None equals None, NaN equals NaN; without a key expression all keys are equal."""
+    """Return a row's key as a hashable value: None equals None, NaN equals NaN; without a key expression all keys are equal."""
     if key is None:
         return None
     with UserCode(node, scope, row):
@@ -64,7 +64,10 @@ def key_of(node: Node, scope: Scope, key: Expr | None, row: CHTRow[Any]) -> Hash
 
 
 class UserCode(AbstractContextManager[None]):
-    """Turns an exception of user code into a `UserCodeError` that names the operator and the event, a StopIteration too."""
+    """Turns an exception of user code into a `UserCodeError` with the operator and the event.
+
+    This includes StopIteration, which a surrounding generator would turn into a RuntimeError.
+    """
 
     def __init__(self, node: Node, scope: Scope, *rows: CHTRow[Any]) -> None:
         self._operator = scope.label(node)

@@ -1,4 +1,4 @@
-"""What a physical stream means: its rows, each event judged by the source's progress and policy (semantics, sections 1, 7)."""
+"""The denotation of a physical stream: its CHT, under the source's progress and violation policy (semantics, sections 1, 7)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def source(node: Source, scope: Scope) -> CHT[Any]:
 
 
 def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None, rejected: Rejections | None = None) -> CHT[Any]:
-    """Return what a source's physical events, in order of arrival and in ticks, leave in its CHT.
+    """Return the CHT of a source's physical events, given in order of arrival and in ticks.
 
-    Each event is judged by the CTIs before it, the source's `progress` moving them on after each event. What breaks a CTI raises
-    `CtiViolation`, or has no effect, or an adjusted one, as `on_violation` says, and is added to `rejected`; what is malformed
-    raises `EventError`.
+    Each event is checked against the CTI that holds before it; the source's `progress` advances the CTI after each event. An
+    event that violates the CTI raises `CtiViolation`, or is dropped or adjusted and added to `rejected`, by `on_violation`. A
+    malformed event raises `EventError`.
     """
     table = EventTable(node.source, node.on_violation)
     progress = node.progress.generator(unit) if node.progress else None
@@ -50,7 +50,7 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
 
 
 def sources(plan: Node) -> dict[str, Source]:
-    """Return the sources that a plan reads, those inside group-apply bodies too, by name.
+    """Return the sources that a plan reads, including those in group-apply bodies, by name.
 
     >>> list(sources(Source("trips")))
     ['trips']

@@ -1,4 +1,4 @@
-"""What the operators over one input mean: each row by itself, but for `to_edges`, `distinct` and `stitch` (paper 001, II.D.1)."""
+"""The denotations of operators over one input without windows; most treat each row by itself (paper 001, II.D.1)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def select(node: Select, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row with the payload that the projection makes."""
+    """Each row, with the payload that the projection gives."""
     return CHT((row._replace(payload=project(node, scope, node.projection, row)) for row in rows), rows.unit)
 
 
 def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """For each row one row per item."""
+    """One row per item of each row's iterable."""
 
     def items(row: CHTRow[Any]) -> list[Any]:
         with UserCode(node, scope, row):
@@ -52,7 +52,7 @@ def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row with the lifetime that its ends are; an empty one drops it."""
+    """Each row, with the lifetime that the expressions for LE and RE give; rows with an empty lifetime are dropped."""
     ends = node.in_unit(rows.unit)
 
     def altered() -> Iterator[CHTRow[Any]]:
@@ -69,7 +69,7 @@ def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any
 
 
 def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row, ended at the next strictly later LE of its key; INFINITY if there is none."""
+    """Each row, ended at the next strictly later LE of its key, or without end if there is none."""
     keyed = [(key_of(node, scope, node.key, row), row) for row in rows]
 
     def next_start(key: object, le: int) -> int:
@@ -85,7 +85,7 @@ def calendar(node: Calendar, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def scan(node: Scan, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row's results, from the state after all before it."""
+    """The results of each row, from the state after all rows before it in order of (LE, payload, RE)."""
     module = node.module
     found: list[CHTRow[Any]] = []
     state = module.create_state()
@@ -106,7 +106,7 @@ def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def stitch(node: Stitch, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Rows with equal payloads that meet, made one."""
+    """Chains of rows with equal payloads, one ending as the next starts, joined into one row each."""
     same: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
         same.setdefault(payload_key(row.payload), []).append(row)
@@ -114,7 +114,7 @@ def stitch(node: Stitch, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def _stitched(rows: list[CHTRow[Any]]) -> Iterator[CHTRow[Any]]:
-    """Yield the chains of rows: at each time those that end there, by LE, go on as those that start there, by RE."""
+    """Yield the chains of rows: at each time the ending rows, by LE, are paired with the starting rows, by RE."""
     numbers = range(len(rows))
     next_of: dict[int, int] = {}
     for time in {row.re for row in rows}:

@@ -1,4 +1,4 @@
-"""What the window-based operators mean: for each non-empty window what a module makes of its members (paper 001, II.E, V.A)."""
+"""The denotations of window-based operators: for each non-empty window a module's results (paper 001, II.E, V.A)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT
 
 
 def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Zero or more rows per non-empty window: what the operator returns, stamped as the output policy says."""
+    """Zero or more rows per non-empty window: the module's results, with lifetimes by the output policy."""
 
     def arguments(row: CHTRow[Any]) -> list[Any]:
         return [project(node, scope, node.argument or Whole(), row)]
@@ -43,13 +43,13 @@ def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 
 def chop(node: Chop, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
-    """Each row in pieces, one for each cell that it overlaps."""
+    """The pieces of each row, one for each cell that it overlaps."""
     pieces = ((row, cell.intersect(life(row))) for row in rows for cell in node.cells.over([life(row)], scope.until))
     return CHT((CHTRow(*piece, row.payload) for row, piece in pieces), rows.unit)
 
 
 def left_out(node: WindowAggregate, scope: Scope, agg: BoundAgg, row: CHTRow[Any]) -> bool:
-    """Say whether an aggregate's `where` leaves a row out."""
+    """Say whether an aggregate's `where` excludes a row."""
     return agg.where is not None and not holds(node, scope, agg.where, row)
 
 
@@ -70,7 +70,7 @@ def _per_window(
     arguments: Callable[[CHTRow[Any]], list[Any]],
     results: Callable[[Lifetime, list[MemberRow]], list[Stamped]],
 ) -> CHT[Any]:
-    """CHT order is the order in which modules see members (`invoke.member_order`)."""
+    """Return the rows of all windows. Members are in CHT order, which is `invoke.member_order`."""
     candidates = [MemberRow(*row, arguments(row)) for row in rows]
 
     with UserCode(node, scope):

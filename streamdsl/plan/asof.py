@@ -10,12 +10,12 @@ from streamdsl.temporal import INFINITY
 
 Direction: TypeAlias = Literal["back", "forward", "nearest"]
 Distance: TypeAlias = tuple[int, bool]
-"""How far a right LE is from a left one, and whether it is later."""
+"""The ticks between a left and a right LE, and whether the right one is later: smaller is nearer, and ties go to the earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near a right LE is to a left LE: the smaller the better; of two as near `nearest` prefers the earlier.
+    """The directions and the tolerance of an as-of join. Of two right rows at the same distance `nearest` takes the earlier.
 
     >>> back, nearest = Nearness("back", 5), Nearness("nearest")
     >>> back.of(10, 7), back.of(10, 4), back.of(10, 11), nearest.of(10, 11) > nearest.of(10, 9)
@@ -32,7 +32,7 @@ class Nearness:
             raise QueryError(f"a tolerance is a duration >= 0, not {self.tolerance}")
 
     def of(self, left: int, right: int) -> Distance | None:
-        """Return the nearness, None if the right row is on the wrong side or too far."""
+        """Return the distance of a right LE from a left one, None if it is in the wrong direction or beyond the tolerance."""
         is_later = right > left
         if (is_later and self.direction == "back") or (right < left and self.direction == "forward"):
             return None
@@ -40,7 +40,7 @@ class Nearness:
         return (distance, is_later) if distance <= self.tolerance else None
 
     def settles(self, left: int, best: Distance | None) -> int:
-        """Return the CTI from which no right row can still come that is as near to a left row as its best so far.
+        """Return the CTI from which on the nearest right rows of a left LE are final, given the distance of the best so far.
 
         >>> Nearness("back").settles(10, None), Nearness("forward", 5).settles(10, None)
         (11, 16)

@@ -1,4 +1,4 @@
-"""What all operators of the algebra share: immutable nodes over the nodes that they read, and the facts that each states."""
+"""The base class of all operators of the algebra: immutable nodes over their inputs, with facts for optimizer and engines."""
 
 from __future__ import annotations
 
@@ -20,85 +20,85 @@ _INPUTS: Final = ("Node", "tuple[Node, ...]")
 
 @dataclass(frozen=True, slots=True)
 class Node(ABC):
-    """The base of all operators. Two nodes are equal if their structure is.
+    """The base of all operators. Two nodes are equal if they have the same class and equal fields.
 
-    What the optimizer, the checks, `explain()`, Spark and the engine need to know of an operator is said by its class, below: a
-    class that leaves out what either answer could get wrong has no nodes. Of what may be certain, and then allows something, the
-    default is that it is not. Families (`plan/nodes/`) say what is so for all of their members. Laws hold each fact to what the
-    operator does (tests/laws/test_facts.py).
+    The properties below are the facts that the optimizer, the checks, `explain()`, Spark and the engine read. A fact of which
+    either value could be wrong is abstract, so that each class states it; a fact that only permits something defaults to "not
+    permitted". The base classes in `plan/nodes/` state the facts of whole families. Laws compare each fact with what the operator
+    does (tests/laws/test_facts.py).
     """
 
     written: Location | None = field(default=None, kw_only=True, compare=False, repr=False)
-    """The line of the query that made it, where that is known."""
+    """The line of the query that makes this operator, if known."""
     depth: int = field(default=0, init=False, compare=False, repr=False)
-    """How many operators are below each other from here on, 0: it has not been asked for."""
+    """The number of operators on the longest path down to a source, 0 until `places.depth` computes it."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Return what the operator does as `explain()` shows it, without its inputs."""
+        """Return the operator's settings as `explain()` prints them, without its inputs."""
 
     @property
     @abstractmethod
     def row_wise(self) -> bool:
-        """Whether what becomes of a row depends on that row alone, so that rows may pass in any part of a cluster."""
+        """Whether the output of a row depends on that row alone, so that rows may be processed in any partition."""
 
     @property
     @abstractmethod
     def passes_payload(self) -> bool:
-        """Whether each output row has the payload of the input row it comes of, at which only the node's expressions look."""
+        """Whether each output row has the payload of one input row, unchanged, and only the node's expressions read it."""
 
     @property
     @abstractmethod
     def opens_cells(self) -> bool:
-        """Whether its output appears cell by cell, or window by window, as the high water reaches them."""
+        """Whether output appears cell by cell, or window by window, as the high water reaches each of them."""
 
     @property
     @abstractmethod
     def keeps(self) -> Keeps:
-        """What the operator keeps of the rows that it reads."""
+        """The part of its input that the operator keeps in its state."""
 
     @property
     def kept_inputs(self) -> tuple[Node, ...]:
-        """The inputs of which it keeps each row as long as the row lives."""
+        """The inputs whose rows the operator keeps for as long as they live."""
         return self.inputs if self.keeps is Keeps.ROWS else ()
 
     @property
     def follows_ctis(self) -> bool:
-        """Whether the output CTI depends on the input CTIs and the high water alone, and on no row besides."""
+        """Whether the output CTI is a function of the input CTIs and the high water, and of no other property of the rows."""
         return False
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
-        """For each input the key whose rows have to be in one place, None: all rows. Nobody asks it of row-wise operators."""
+        """The partition key of each input; None if all rows must be in one partition. Not used for row-wise operators."""
         return tuple(None for _ in self.inputs)
 
     @property
     def fixed_duration(self) -> int | None:
-        """The one duration that all output rows have, None if they may differ."""
+        """The duration of every output row, None if durations may differ."""
         return None
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether it is certain that no two output rows live at the same time."""
+        """Whether the lifetimes of output rows certainly never overlap."""
         return False
 
     @property
     def filter_below(self) -> FilterBelow | None:
-        """On which rows a filter by payload may run below as it stands; None: nothing is certain, or a rule of its own says."""
+        """Which rows a payload filter meets if it is pushed down unchanged; None if that is not allowed, or has its own rule."""
         return None
 
     @property
     def moves_starts_as_ctis(self) -> bool:
-        """Whether each row's LE moves as the CTI does, so that ordered input stays ordered."""
+        """Whether LEs and CTIs move by the same amount, so that ordered input gives ordered output."""
         return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        """Return the fields that are needed of the input at `position`, if `wanted` are of the output."""
+        """Return the fields of the input at `position` that the operator needs to produce the fields `wanted` of its output."""
         return None
 
     @abstractmethod
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """Return which output rows never end, None if all end, given the same of the inputs (of a group-apply: of its body)."""
+        """Return which output rows never end, None if all end; `inputs` is the same for each input (group-apply: its body)."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -112,24 +112,24 @@ class Node(ABC):
         return tuple(found)
 
     def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
-        """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
+        """Return the fields that hold inputs, each a node or a tuple of nodes. The body of a group-apply is not an input."""
         cls: Any = type(self)
         return {name: getattr(self, name) for name in _names(cls)}
 
     @property
     def keeps_schema(self) -> bool:
-        """Whether the schema is that of the first input: then a reader may ask that one."""
+        """Whether the schema is always that of the first input, so that loops can skip this node when they look for one."""
         return type(self).schema is Node.schema
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of the output's payloads; None where only a run can tell."""
+        """The schema of the output's payloads, None if it is known only at run time."""
         return self.inputs[0].schema
 
     @property
     def unit(self) -> Unit | None:
-        """The unit of time of the output; None where only a run can tell."""
-        # Not of the inputs: a node that many paths lead to would be asked once for each of them.
+        """The unit of time of the output, None if it is known only at run time."""
+        # A recursion over inputs would visit a shared node once per path, which is exponential in the depth of the plan.
         return common_unit(*(leaf.unit for leaf in self.walk() if not leaf.inputs))
 
     @property
@@ -138,7 +138,7 @@ class Node(ABC):
         return type(self).__name__
 
     def walk(self) -> Iterator[Node]:
-        """Yield this node and all below it, each input before its reader, a shared one once."""
+        """Yield this node and all below it in topological order, inputs first, each once. Not recursive, so depth is no limit."""
         seen = {id(self)}
         open_: list[tuple[Node, Iterator[Node]]] = [(self, iter(self.inputs))]
         while open_:
@@ -152,7 +152,7 @@ class Node(ABC):
                 open_.append((below, iter(below.inputs)))
 
     def map_inputs(self, change: Callable[[Node], Node]) -> Node:
-        """Return this node over changed inputs (the same node if none changed)."""
+        """Return this node with `change` applied to each input, or the same node if no input changes."""
         changes: dict[str, Any] = {}
         for name, old in self._inputs().items():
             if isinstance(old, Node):
@@ -184,5 +184,5 @@ class Node(ABC):
 
 @functools.cache
 def _names(cls: type[Node]) -> tuple[str, ...]:
-    """Return the names of the fields that are declared to hold inputs."""
+    """Return the names of the fields whose annotation is a node or a tuple of nodes."""
     return tuple(each.name for each in dataclasses.fields(cls) if each.name != "body" and each.type in _INPUTS)

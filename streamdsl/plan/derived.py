@@ -1,4 +1,4 @@
-"""Operators that are made of others: outer joins, band joins."""
+"""Operators that are plans of other operators: outer joins, band joins, and filling gaps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamdsl.temporal import INFINITY
 from streamdsl.windows import Hopping
 
 BandTime: TypeAlias = Literal["max", "min", "left", "right", "both"]
-"""Where the result is: at the later of both LEs, the earlier, the left, the right one, or from one to the other."""
+"""The lifetime of a band join's pair: a point at the later, earlier, left or right LE; "both": from one LE to the other."""
 _BAND_TIMES: Final[tuple[BandTime, ...]] = get_args(BandTime)
 
 _PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
@@ -69,10 +69,10 @@ def _swapped(matching: Matching) -> Matching:
 def band_join(
     left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime = "max"
 ) -> Node:
-    """Return the join of rows with the right LE in `[left LE - before, left LE + after]`; each pair is a point in time.
+    """Return the pairs with the right LE in `[left LE - before, left LE + after]`; each pair is a point in time.
 
-    Both sides live from their LE, or from earlier, for as long as the other may start: two rows then meet if they are a pair, and
-    first where the result is to be. By `"both"` a pair lives from the earlier LE to the later one.
+    Each side's lifetime becomes the period in which its partners may start, moved so that lifetimes overlap exactly for pairs
+    within the band, and first at the time of the result. With `"both"` a pair lives from the earlier LE to the later one.
 
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
@@ -94,7 +94,7 @@ def band_join(
 
 
 def _sides(left: Node, right: Node, before: int, after: int, time: BandTime) -> tuple[Node, Node]:
-    """Return both sides so that two rows meet if they are a pair, and first where the pair is to be."""
+    """Return both sides with lifetimes that overlap exactly for pairs within the band, and first at the time of the result."""
     if time == "left" or (time == "max" and after < 0):
         return lasting(left, 0, 1), lasting(right, -after, before + after + 1)
     if time == "right" or before < 0:
@@ -105,7 +105,7 @@ def _sides(left: Node, right: Node, before: int, after: int, time: BandTime) -> 
 def _from_the_earlier(
     left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime
 ) -> Node:
-    """Return the pairs in which the left row is not the later, from its LE on, and the others, from the right one's."""
+    """Return the band in two parts: pairs with left LE <= right LE, timed by the left LE, and the others, by the right LE."""
     bands: list[tuple[int, int, BandTime]] = []
     if after >= 0:
         bands.append((min(before, 0), after, "left"))
@@ -119,7 +119,11 @@ def _from_the_earlier(
 def _until_the_later(
     left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime
 ) -> Node:
-    """Return pairs in which the row at whose LE they are is the earlier; how much later the other is goes with the payload."""
+    """Return pairs that live from the LE of the side `time`, the earlier, to the other LE.
+
+    A join's lifetimes cannot express that end, so each pair carries the distance of both LEs in an extra field, from which its
+    duration is computed.
+    """
     first, other = Life("le", 0), Binary("+", Life("le", 1), Constant(after))
     if time == "right":
         first, other = Life("le", 1), Binary("+", Life("le", 0), Constant(before))
@@ -133,9 +137,9 @@ def _until_the_later(
 
 
 def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -> Node:
-    """Return the rows, and a value in each cell of the calendar for the time that no row lives.
+    """Return the rows, and in each cell of the grid a row with `value` for the time in which no row lives.
 
-    A cell is filled when a CTI reaches it, not when a row comes: until then its own rows may be on their way.
+    A cell is filled when a CTI reaches it, not when a later row arrives: until then rows of the cell may still arrive.
 
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
@@ -162,7 +166,7 @@ def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -
 
 
 def lasting(node: Node, later: int, duration: int) -> Node:
-    """Return rows that start so much later, for a duration.
+    """Return the rows shifted by `later` ticks, each with the same duration.
 
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
@@ -173,6 +177,7 @@ def lasting(node: Node, later: int, duration: int) -> Node:
     """
     if abs(later) >= INFINITY:
         raise QueryError(
-            "the result of a band without a bound is to be where it could never be settled", hint='take time="max", or a bound'
+            "a band without a bound puts each result at a time for which it never becomes final",
+            hint='use time="max", or bound the band',
         )
     return alter_duration(shift(node, later) if later else node, min(duration, INFINITY))

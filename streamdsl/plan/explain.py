@@ -1,4 +1,4 @@
-"""Plans as text: per operator its expressions, columns and shape, and what runs it."""
+"""Plans as text: a tree of operators, each with its expressions, columns, properties, and the implementation that runs it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamdsl.plan.properties import expressions
 from streamdsl.udm.window_lambda import OpaqueWindow
 
 RUNS: Final[dict[str, Callable[[Node], Mapping[str, str]]]] = {}
-"""What says, for an engine by its name, what runs each operator of a plan, by its label: who knows the engines enters it."""
+"""By engine name, a function from a plan to the implementation of each operator, by label. Engines register themselves here."""
 
 
 def explain(plan: Node, engine: str = "local") -> str:
-    """Return the plan as a tree, the output first, with what runs each operator on an engine; what is read again is named only.
+    """Return the plan as a tree, output first, with the implementation of each operator; a shared part is printed only once.
 
     >>> from streamdsl.plan.node import Source, Union, shift
     >>> shifted = shift(Source("trips"), 5)
@@ -32,7 +32,7 @@ def explain(plan: Node, engine: str = "local") -> str:
 
 
 def drawn(plan: Node, runs: Mapping[str, str]) -> str:
-    """Return the plan as a tree, with what runs each operator, by its label.
+    """Return the plan as a tree; `runs` has the implementation of each operator, by label.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> print(drawn(shift(Source("trips"), 5), {"shift_1": "native"}))
@@ -43,7 +43,7 @@ def drawn(plan: Node, runs: Mapping[str, str]) -> str:
 
 
 def tree(part: Node, plan: Node) -> str:
-    """Return a part of a plan as a tree, with the labels that its operators have in the plan, without what runs them.
+    """Return a part of a plan as a tree, with the labels of the whole plan and without implementations.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> twice = shift(shift(Source("trips"), 5), 7)
@@ -56,7 +56,7 @@ def tree(part: Node, plan: Node) -> str:
 
 
 def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], shown: set[int]) -> Iterator[str]:
-    """Yield the lines of a tree. A part that several nodes read is drawn once: drawn for each path it could have no end."""
+    """Yield the lines of a tree. A shared part is printed once, as the number of paths can be exponential in the plan's size."""
     if id(node) in shown and node.inputs:
         yield f"{names[id(node)]} (above)"
         return

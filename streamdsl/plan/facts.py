@@ -1,4 +1,4 @@
-"""What the facts about operators are made of: what an operator keeps, which fields it reads, and which of its rows never end."""
+"""The types of the facts about operators: the state they keep, the fields they read, and which of their rows never end."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from streamdsl.plan.base import Node
 
 Fields: TypeAlias = frozenset[str] | None
-"""Names of fields of a payload; None: the payload as a whole."""
+"""Names of fields of a payload, None for the whole payload."""
 NO_FIELDS: Final[frozenset[str]] = frozenset()
 FilterBelow: TypeAlias = Literal["the same rows", "more rows"]
-"""On which rows a filter of an operator's output is evaluated below it: those of the output, or also some that it drops."""
+"""Whether a filter pushed below an operator is evaluated on the rows of its output, or also on rows that the operator drops."""
 
 
 class Keeps(Enum):
-    """What an operator keeps in its state of the rows that it reads."""
+    """The part of its input that an operator keeps in its state."""
 
     NOTHING = "nothing"
     FIRST_START = "the first LE"
@@ -32,19 +32,19 @@ class Keeps(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Rows without end: `origin` makes them. Of a source the data decide whether there are any."""
+    """Rows that never end, and the operator `origin` that makes them; `depends_on_data` if a source may also have none."""
 
     origin: Node
     depends_on_data: bool = False
 
 
 def surely(rows: Sequence[Open | None]) -> Open | None:
-    """Return the open rows of inputs whose rows all go on, those first that are sure to be there."""
+    """Return the open rows of an operator that passes the rows of all inputs; certain ones are preferred."""
     return _first(rows, of_data=False)
 
 
 def perhaps(rows: Sequence[Open | None]) -> Open | None:
-    """Return the open rows of inputs whose rows end with each other: None if one of them has none."""
+    """Return the open rows of an operator whose output ends with the first of its rows: None if some input has none."""
     return None if None in rows else _first(rows, of_data=True)
 
 
@@ -54,7 +54,7 @@ def _first(rows: Sequence[Open | None], of_data: bool) -> Open | None:
 
 
 def fields_read(expressions: Iterable[Expr], side: int = 0) -> Fields:
-    """Return the fields of one input that expressions read.
+    """Return the fields of one input that expressions read, None if they read its whole payload.
 
     >>> fields_read([Field("fare")]), fields_read([Whole()])
     (frozenset({'fare'}), None)
@@ -66,7 +66,7 @@ def fields_read(expressions: Iterable[Expr], side: int = 0) -> Fields:
 
 
 def all_of(*fields: Fields) -> Fields:
-    """Return the fields of all of these, None if one of them is a whole payload.
+    """Return the union of sets of fields, None if one of them is a whole payload.
 
     >>> all_of(frozenset({"fare"}), NO_FIELDS), all_of(None, NO_FIELDS)
     (frozenset({'fare'}), None)

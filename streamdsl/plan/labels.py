@@ -1,4 +1,4 @@
-"""The names of operators in `explain()`, `stats()` and errors: kind and number, in the order in which data passes them."""
+"""The labels of operators in `explain()`, `stats()` and errors: kind and number, in the order of the data flow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def labels(plan: Node) -> dict[int, str]:
 
 
 def numbered(plan: Node, found: dict[int, str]) -> None:
-    """Add the labels of a plan's nodes to those found already."""
+    """Add the labels of a plan's nodes to `found`."""
     for node in plan.walk():
         if isinstance(node, GroupApply):
             numbered(node.body, found)
@@ -32,20 +32,20 @@ def numbered(plan: Node, found: dict[int, str]) -> None:
 
 
 def _next(kind: str, found: dict[int, str]) -> str:
-    """Return the next label of a kind. An operator more of another kind changes no label, and so no id of a result."""
+    """Return the next label of a kind. Kinds are numbered apart, as labels are part of result ids, which should not change."""
     return f"{kind}_{1 + sum(label.rpartition('_')[0] == kind for label in found.values())}"
 
 
 @cache
 def snake(name: str) -> str:
-    """Return the name of a class as those of functions and modules are written."""
+    """Return a class name in snake case."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def by_name(*families: ModuleType) -> dict[type[Node], Any]:
-    """Return of each operator the function of its name in these modules: `GroupApply` is `group_apply`.
+    """Return the function for each operator, found in these modules by its name in snake case: `group_apply` for `GroupApply`.
 
-    An operator that has none is not in the table.
+    An operator without a function is not in the table.
     """
     named = {name: each for family in families for name, each in vars(family).items() if _is_of(each, family)}
     return {node: named[snake(node.__name__)] for node in NODES if snake(node.__name__) in named}

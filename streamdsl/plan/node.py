@@ -1,4 +1,4 @@
-"""The temporal algebra: one class per operator, ill-formed plans refused when they are made; `nodes/` has them by family."""
+"""The temporal algebra: one class per operator, defined in `nodes/`; constructors refuse ill-formed plans."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ _CLASSES: Final[list[type[Node]]] = [
     if isinstance(each, type) and issubclass(each, Node) and each.__module__ == family.__name__
 ]
 NODES: Final = tuple(each for each in _CLASSES if not any(issubclass(other, each) for other in _CLASSES if other is not each))
-"""The operators of the algebra. What each means, how it runs and how it is lowered is found by its name (`labels.by_name`)."""
+"""The operators of the algebra. `labels.by_name` finds the denotation, the engine operator and the lowering of each."""

@@ -1,4 +1,4 @@
-"""Several outputs of one graph: what `sd.composing.run_all` runs."""
+"""Several outputs of one plan, for `sd.composing.run_all`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamdsl.plan.nodes.rows import RowWise
 
 @dataclass(frozen=True, slots=True)
 class Outputs(RowWise):
-    """The outputs of several queries, side by side; no query reads it. A node that several of them read is one node.
+    """The root of a plan with several outputs, one per query. Nodes that several queries share are in the plan once.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> trips = Source("trips")
@@ -37,7 +37,7 @@ class Outputs(RowWise):
 
 
 def outputs_of(plan: Node) -> tuple[Node, ...]:
-    """Return the plans of the outputs: the parts, or the plan itself.
+    """Return the plan of each output: the parts of an `Outputs`, or the plan itself.
 
     >>> from streamdsl.plan.node import Source
     >>> outputs_of(Source("trips")) == (Source("trips"),)

@@ -1,4 +1,4 @@
-"""What a plan leaves open: the values of its parameters, and which plan gives the rows of a named source."""
+"""Binding: constants in the place of a plan's parameters, and plans in the place of its sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamdsl.udm.window_lambda import OpaqueWindow
 
 
 def parameters(plan: Node) -> dict[str, Parameter]:
-    """Return the parameters of a plan by name; raises `QueryError` where two different ones have one name.
+    """Return the parameters of a plan by name; raises `QueryError` if two different ones have the same name.
 
     >>> from streamdsl.plan.node import Source, Where
     >>> list(parameters(Where(Source("trips"), Parameter("busy", bool))))
@@ -49,13 +49,13 @@ def _of(node: Node) -> Iterator[Parameter]:
 
 
 def with_defaults(plan: Node) -> Node:
-    """Return a plan with the defaults of its parameters for those that have one."""
+    """Return a plan in which parameters with a default are replaced by it."""
     found = parameters(plan)
     return bound_to(plan, {name: each.default for name, each in found.items() if each.default is not None})
 
 
 def settled(plan: Node) -> Node:
-    """Return a plan without parameters; raises `QueryError` that lists those without a value.
+    """Return a plan in which defaults replace all parameters; raises `QueryError` that lists parameters without a value.
 
     >>> from streamdsl.plan.node import Where
     >>> settled(Where(Source("trips"), Parameter("busy", bool)))
@@ -76,7 +76,7 @@ def settled(plan: Node) -> Node:
 
 
 def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
-    """Return a plan with constants for the parameters of these names; it shares what it has not changed.
+    """Return a plan in which constants replace the parameters with these names; unchanged parts are shared.
 
     >>> from streamdsl.plan.node import Where
     >>> bound_to(Where(Source("trips"), Parameter("busy", bool)), {"busy": Constant(True)}).predicate
@@ -96,7 +96,7 @@ def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
 
 
 def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
-    """Return a field of a node with values in the place of parameters; nodes stay."""
+    """Return a field of a node with values in the place of parameters; input nodes stay as they are."""
     if isinstance(value, Expr):
         return with_values(value, values)
     if type(value) is tuple:
@@ -111,7 +111,7 @@ def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
 
 
 def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:
-    """Return a plan that reads other plans in the place of its sources of these names.
+    """Return a plan in which other plans replace the sources with these names.
 
     >>> from streamdsl.plan.node import shift
     >>> with_sources(shift(Source("trips"), 5), {"trips": shift(Source("rides"), 1)}).input.input.source
@@ -121,7 +121,7 @@ def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:
 
 
 def mapped(plan: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a plan with each node changed after its inputs, a shared one once."""
+    """Return a plan with `change` applied to each node, bottom-up, once to a shared node."""
     done: dict[int, Node] = {}
 
     def visit(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""The steps of a pattern: which events each takes, and in which order they may follow one another."""
+"""The steps of a pattern: the conditions of each, and which events and sequences of steps it allows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streamdsl.temporal import INFINITY
 
 @dataclass(frozen=True, slots=True)
 class PatternStep:
-    """An event for which all `tests`, over it alone, and all `over`, over it and what is taken so far, are true.
+    """A step takes an event for which all `tests`, of the event, and all `over`, of the event and the run so far, are true.
 
-    `many`: one or more such events; `optional`: or none.
+    With `many` it takes one or more events; with `optional` it may take none.
     """
 
     name: str
@@ -28,7 +28,7 @@ class PatternStep:
 
 
 def check_pattern(steps: Sequence[PatternStep], unless: Sequence[PatternStep], within: int) -> None:
-    """Raise `QueryError` for steps of which none can be a match, or nothing says when one is complete."""
+    """Raise `QueryError` for a pattern that can never match, or whose matches have no definite end."""
     names = [step.name for step in (*steps, *unless)]
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if not steps:
@@ -40,11 +40,11 @@ def check_pattern(steps: Sequence[PatternStep], unless: Sequence[PatternStep], w
         )
     if steps[-1].many or steps[-1].optional:
         raise QueryError(
-            f"the last step, {steps[-1].name!r}, is many or optional, so nothing says when a match is complete",
+            f"the last step, {steps[-1].name!r}, is many or optional, so a match has no definite last event",
             hint="end the pattern with a single, required step",
         )
     if not 0 < within < INFINITY:
         raise QueryError(
             f"a pattern needs a finite within > 0, not {within}",
-            hint="it says how long a match lives, and when its events can be forgotten; within(1) is one instant",
+            hint="it bounds how long a match lives, and when its events are dropped from the state; within(1) is one instant",
         )

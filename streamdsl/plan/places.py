@@ -1,4 +1,4 @@
-"""Where a query is written: file and line of the call that made an operator."""
+"""The place in the user's code, file and line, of the call that makes an operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ N = TypeVar("N", bound=Node)
 
 
 def placed(node: N) -> N:
-    """Note in a new node the line outside of this package that is running; equality and `explain()` do not see it.
+    """Store in a new node the innermost running line outside of this package; equality and `explain()` ignore it.
 
     >>> from streamdsl.plan.node import Source
     >>> placed(Source("trips")) == Source("trips")
@@ -28,7 +28,7 @@ def placed(node: N) -> N:
 
 
 def depth(node: Node) -> int:
-    """Return how many operators are below each other.
+    """Return the number of operators on the longest path from a node down to a source.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> depth(shift(Source("trips"), 5))

@@ -1,4 +1,4 @@
-"""The expressions of a node, and what they read."""
+"""The expressions in a node's fields, and whether they read RE."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 
 HOLDERS: Final = (Matching, BoundAgg, PatternStep)
-"""What in a node, besides itself, has expressions as its fields."""
+"""The classes of node fields that hold expressions in their own fields."""
 
 
 def expressions(node: Node) -> Iterator[Expr]:
-    """Yield the expressions of a node, those of its matching and its aggregates too; none of the nodes below it.
+    """Yield the expressions of a node, including those of its match condition and its aggregates, but not of its inputs.
 
     >>> from streamdsl.expr.nodes import Constant
     >>> from streamdsl.plan.node import Source, Where

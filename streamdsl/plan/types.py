@@ -1,4 +1,4 @@
-"""Which types the fields of a plan's output have, as far as declarations, constants and the words of expressions tell."""
+"""Type inference: the types of the fields of a plan's output, from declared classes, constants and scalar functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
 
 Hints: TypeAlias = Mapping[str, Any]
-"""Annotations of fields; of what is not there nothing is known."""
+"""Annotations by field; a field without one has an unknown type."""
 _NONE: Final = type(None)
 _KINDS: Final[Mapping[Any, str]] = {int: "int", float: "float", bool: "bool", str: "str", _NONE: "none"}
 _CLASSES: Final[Mapping[str, Any]] = {kind: cls for cls, kind in _KINDS.items()}
@@ -31,13 +31,13 @@ _AGGREGATES: Final[Mapping[type, Any]] = {
     builtin.TimeWeightedAvg: float,
 }
 _ALIKE: Final = (builtin.Sum, builtin.Min, builtin.Max, builtin.First, builtin.Last)
-"""Aggregates whose results are of the type of their values."""
+"""Aggregates whose results have the type of their arguments."""
 
 
 def output_types(plan: Node) -> Hints:
-    """Return the types of the fields of a plan's output, as far as they are known; any of them may be None too.
+    """Return the known types of the fields of a plan's output; values of any type may also be None.
 
-    They say what is declared: a field that is declared `float` may hold an integer all the same.
+    Types are those that are declared: a field declared as `float` may still hold an integer.
 
     >>> from dataclasses import make_dataclass
     >>> import streamdsl as sd
@@ -51,14 +51,14 @@ def output_types(plan: Node) -> Hints:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What an expression reads: the fields of each row, and the key of the group."""
+    """The environment of an expression: the types of the fields of each side, and of the group's key."""
 
     sides: Sequence[Hints]
     key: Any = None
 
 
 def _types(plan: Node, groups: Mapping[int, Hints]) -> Hints:
-    """Return the types of a node's output; `groups` are those of the rows of the groups that it is in, by their levels."""
+    """Return the types of a plan's output; `groups` has the types of the rows of the enclosing groups, by level."""
     known: dict[int, Hints] = {}
     for node in plan.walk():
         known[id(node)] = _of_node(node, [known[id(each)] for each in node.inputs], groups)
@@ -93,14 +93,14 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
 
 
 def _of_schema(schema: Schema) -> Hints:
-    """Return what the class of a source's payloads declares."""
+    """Return the types that the payload class of a source declares."""
     kind = schema.kind
     found = {name: kind or declared_type(schema.cls, name) for name in schema.names}
     return {name: hint for name, hint in found.items() if hint is not None}
 
 
 def _of_payload(projection: Expr, around: _Around) -> Hints:
-    """Return the types of the fields that a projection makes."""
+    """Return the types of the fields of a projection's values."""
     if isinstance(projection, Whole):
         return around.sides[projection.side]
     if isinstance(projection, Make):
@@ -111,7 +111,7 @@ def _of_payload(projection: Expr, around: _Around) -> Hints:
 
 
 def _of_expr(expr: Expr, around: _Around) -> Any:
-    """Return the type of an expression's values, None if it is not known."""
+    """Return the type of an expression's values, None if unknown."""
     known: dict[int, Any] = {}
     for part in expr.evaluated():
         known[id(part)] = _of_part(part, around, known)
@@ -143,7 +143,7 @@ def _of_part(part: Expr, around: _Around, known: Mapping[int, Any]) -> Any:
 
 
 def _common(hints: Sequence[Any]) -> Any:
-    """Return the one type among some, None where there are several, or one that is not known."""
+    """Return the single type among these, ignoring `NoneType`; None if they differ or one is unknown."""
     found = set(hints) - {_NONE}
     return found.pop() if len(found) == 1 else None if found else _NONE
 

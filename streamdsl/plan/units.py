@@ -1,4 +1,4 @@
-"""The one unit of time that all streams of a plan have; where no source has said it yet, it can be filled in."""
+"""The unit of time of a plan, which all its streams share, and filling it in for sources that leave it open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamdsl.temporal import Unit
 
 
 def in_unit(plan: Node, unit: Unit | None) -> Node:
-    """Return the plan with this unit for every source that has none (the same plan if there is none such).
+    """Return the plan with this unit for every source without one (the same plan if all have one).
 
     >>> in_unit(Source("trips"), "s").unit, in_unit(Source("trips", time_unit="ms"), "s").unit
     ('s', 'ms')
@@ -37,7 +37,7 @@ def _changed(node: Node, unit: Unit, change: Callable[[Node], Node]) -> Node:
 
 
 def in_calendar(plan: Node, *times: object) -> Node:
-    """Return the plan in microseconds, if its unit is not known and one of these times or durations is not in ticks.
+    """Return the plan in microseconds if its unit is open and some of these times or durations are not in ticks.
 
     >>> in_calendar(Source("trips"), 5).unit, in_calendar(Source("trips"), "5s").unit
     (None, 'us')

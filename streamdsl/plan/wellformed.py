@@ -1,4 +1,4 @@
-"""Whether values fit the fields of a type, as its annotations say: for plans that come from outside of the program."""
+"""Runtime type checks of a dataclass's fields against its annotations, for plans that are read from text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 
 def misfits(cls: type, values: Mapping[str, Any]) -> str:
-    """Say which of the fields that count for equality are missing, unknown, or have values of another type; "" if none.
+    """Return a text of all fields that are missing, unknown, or of another type, "" if none; only compared fields count.
 
     >>> from streamdsl.plan.node import Distinct, Calendar, Source
     >>> misfits(Distinct, {"input": Source("trips")}), misfits(Calendar, {"input": 5, "start": 1, "ned": 5})
@@ -31,7 +31,7 @@ def misfits(cls: type, values: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    # `typing.get_type_hints` would look into the class first, where `Schema.tuple` hides the builtin.
+    # `typing.get_type_hints` resolves names in the class first, where `Schema.tuple` hides the builtin.
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= inspect.get_annotations(base, globals=vars(sys.modules[base.__module__]), locals={}, eval_str=True)
@@ -39,7 +39,7 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Say whether a value is of an annotated type; of what an annotation says inside functions and classes nothing is asked.
+    """Say whether a value fits an annotation. Type arguments of callables and of classes other than `tuple` are not checked.
 
     >>> fits((1, 2), tuple[int, ...]), fits("x", int | None), fits("a", typing.Literal["a", "b"])
     (True, False, True)

@@ -1,8 +1,8 @@
-"""The optimizer: rules that replace a part of a plan by one that means the same and costs less (paper 001, I.A.5).
+"""The optimizer: rules that replace a part of a plan by an equivalent part that costs less (paper 001, I.A.5).
 
     denote(optimize(plan), inputs) == denote(plan, inputs)
 
-`RULES` lists the rules, each in a file of its own: its law, what it makes of an example, and where it must not fire.
+`RULES` lists the rules, each in its own file with its law, an example before and after, and cases where it must not fire.
 """
 
 from streamdsl.rewrite.choice import as_chosen

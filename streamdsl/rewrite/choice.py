@@ -1,4 +1,4 @@
-"""Which rules rewrite a plan before it runs: `engine_options={"rewrite": "on" | "off" | [names]}`."""
+"""The choice of rules that rewrite a plan before it runs: `engine_options={"rewrite": "on" | "off" | [names]}`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streamdsl.rewrite.rule import Mode
 
 
 def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine: str = "local") -> tuple[Node, dict[str, Any]]:
-    """Return the plan to run, and the options that are the engine's own; by default all rules rewrite it.
+    """Return the plan rewritten by the chosen rules, by default all, and the options that remain for the engine.
 
-    Raises `QueryError` for a choice that is none, and for a rule that there is none of.
+    Raises `QueryError` for an invalid choice, and for an unknown rule.
 
     >>> from streamdsl.plan.node import Source
     >>> as_chosen(Source("trips"), "run", {"rewrite": "off", "window": "general"})[1]
@@ -27,7 +27,7 @@ def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine:
 
 
 def chosen(choice: object) -> Collection[str] | None:
-    """Return the names of the rules that are on, None for all.
+    """Return the names of the chosen rules, None for all.
 
     >>> chosen("off"), chosen(["fuse_selects"])
     ((), ('fuse_selects',))

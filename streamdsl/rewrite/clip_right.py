@@ -1,4 +1,4 @@
-"""Windows of modules to which ends beyond the window do not matter are clipped to the right, so that they close at their end."""
+"""Right clipping for windows whose modules ignore ends beyond the window, so that windows close at their own end."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from streamdsl.windows import Clip
 
 
 def clip_right(node: Node, setting: RuleContext) -> Node | None:
-    """Clip the members of a window to the right, where its modules promise that they ignore ends beyond the window.
+    """Clip the members of a window to the right if its modules declare that they ignore ends beyond the window.
 
-    Lifetimes and ids stay. Sessions: CTIs come earlier, as no window waits for the ends of its members any more, and state is
-    freed with them; what follows from a CTI comes with it (final rows, windows further up that open). No push shows other rows
-    before the CTI that it would show without the rule. Paper 001, III.C.1 and V.F.1.
+    Lifetimes and ids stay. In sessions CTIs come earlier, as windows no longer wait for the ends of their members, and with them
+    state is freed, rows become final, and windows above open. Until the CTI of a push, it returns the same rows as without the
+    rule. Paper 001, III.C.1 and V.F.1.
 
-    Law: `apply(M)(w(s)) == apply(M)(w(s, clip=RIGHT))` for windows `w` of any kind and a module `M` that promises it.
+    Law: `apply(M)(w(s)) == apply(M)(w(s, clip=RIGHT))` for windows `w` of any kind and a module `M` that declares it.
 
     Before and after:
 
@@ -35,7 +35,7 @@ def clip_right(node: Node, setting: RuleContext) -> Node | None:
     window_aggregate_1 tumbling(10), clip right, a0 = Waited(), -> e.a0 [duration 10]  <denotation>
     └─ source:calls  <denotation>
 
-    Must not fire: where one of the modules promises nothing, as one that counts with whole lifetimes.
+    Must not fire: if one of the modules does not declare it, such as one that uses whole durations.
 
     >>> class Lasting(sd.TimeSensitiveUDA[object, int]):
     ...     def compute_result(self, events, window):
@@ -49,7 +49,7 @@ def clip_right(node: Node, setting: RuleContext) -> Node | None:
 
 
 def may_clip_right(node: Windowed) -> bool:
-    """Say whether the modules of a window see ends beyond it, and all of them promise to ignore those.
+    """Say whether the modules of a window see ends beyond it, and all of them declare that they ignore those.
 
     >>> import streamdsl as sd
     >>> @sd.uda(ignores_ends_beyond_window=True)

@@ -1,4 +1,4 @@
-"""Which fields of a node's rows its readers use, as far as that can be told."""
+"""Demand analysis: which fields of each node's rows are used by the nodes above it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamdsl.plan.node import Group, GroupApply, Node
 
 
 def demands(plan: Node) -> dict[int, Fields]:
-    """Return the fields that are used of each node's rows, by its `id()`; all of the output's are.
+    """Return the fields of each node's rows that are used, by the node's `id()`, None for whole payloads, as of the output.
 
     >>> from streamdsl.expr.nodes import Binary, Constant, Field
     >>> from streamdsl.plan.node import Select, Source, Where
@@ -24,7 +24,7 @@ def demands(plan: Node) -> dict[int, Fields]:
 
 
 def _spread(plan: Node, found: dict[int, Fields], groups: Mapping[int, Node]) -> None:
-    """Add what each node of a plan, whose own demand is known, uses of those below it."""
+    """Propagate the demand on a plan's output down to all nodes, readers before their inputs."""
     for node in reversed(list(plan.walk())):
         wanted = found[id(node)]
         if isinstance(node, Group) and node.level in groups:
@@ -37,7 +37,7 @@ def _spread(plan: Node, found: dict[int, Fields], groups: Mapping[int, Node]) ->
 
 
 def _level(node: GroupApply) -> int:
-    """Return the level of the groups of a group-apply: the deepest that its body reads outside of other bodies."""
+    """Return the level of a group-apply's own group: the deepest that its body reads, nested bodies not counted."""
     return max((below.level for below in node.body.walk() if isinstance(below, Group)), default=-1)
 
 

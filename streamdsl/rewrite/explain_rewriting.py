@@ -1,4 +1,4 @@
-"""A plan as text, rewritten: what runs, which rules have fired, and what was written."""
+"""The text of `explain()`: the rewritten plan, the rules that fire, and the plan as written."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NO_RULE: Final = "no rule has fired"
 
 
 def explain(plan: Node, engine: str = "local", rules: bool = False) -> str:
-    """Return the plan that runs; where rules have fired, also their names, and the plan as written, which the reference runs.
+    """Return the plan that runs as text; if rules fire, also their names, and the plan as written, which the reference runs.
 
-    A session may run the plan as written where a run does not: the text says for which ways to emit a rule fires. With `rules`
-    each step follows: its rule, the operator that it replaced, and the trees before and after.
+    Some rules do not fire in sessions, or only for some values of `emit`, which the text then lists. With `rules` all steps
+    follow, each with its rule, the operator that it replaces, and the trees before and after.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> print(explain(shift(Source("trips"), 5)))

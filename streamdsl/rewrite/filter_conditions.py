@@ -1,4 +1,4 @@
-"""Conditions, as filters are moved: their parts, what they read, whether they can fail, and the same of other rows."""
+"""Conditions of filters that move: conjuncts, whether one can fail, and rewriting one for the rows below an operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOGICAL = ("&", "|", "^")
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """Return the conditions that must all hold. `&` of what may be no boolean is bitwise, and stays whole.
+    """Return the conjuncts of a condition. An `&` whose sides may not be booleans is bitwise, and is not split.
 
     >>> [describe(part) for part in conjuncts(Binary("&", Binary(">", Field("x"), Constant(1)), Unary("not", Field("y"))))]
     ['e.x > 1', 'not_(e.y)']
@@ -45,7 +45,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def conjunction(conditions: Sequence[Expr]) -> Expr:
-    """Return the condition that all of these hold.
+    """Return the conjunction of conditions.
 
     >>> describe(conjunction([Unary("not", Field("x")), Unary("not", Field("y"))]))
     'not_(e.x) & not_(e.y)'
@@ -54,7 +54,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 
 def cannot_fail(condition: Expr) -> bool:
-    """Say whether a condition says yes or no whatever the fields hold; an order comparison fails on None, as a field alone does.
+    """Say whether a condition is a boolean for all values of the fields; comparisons by order can fail, as None has no order.
 
     >>> cannot_fail(Binary("==", Field("x"), Constant(1))), cannot_fail(Binary("<", Field("x"), Constant(1)))
     (True, False)
@@ -74,7 +74,7 @@ def _is_value(expr: Expr) -> bool:
 
 
 def is_plain(expr: Expr) -> bool:
-    """Say whether an expression is of fields and constants alone: no lifetime, key, whole row or function of the user.
+    """Say whether an expression reads only fields and constants: no lifetime, key, whole row or user function.
 
     >>> is_plain(Binary("<", Field("x"), Constant(1))), is_plain(Life("le"))
     (True, False)
@@ -83,7 +83,7 @@ def is_plain(expr: Expr) -> bool:
 
 
 def of_members(condition: Expr, argument: Expr | None) -> Expr | None:
-    """Return a condition on what a module is given as one on the rows of its window; None if the argument cannot be looked into.
+    """Return a condition on a module's argument as one on the rows of its window; None if the argument is not plain.
 
     >>> quote = Make(Schema.record(["name"]), (Field("symbol"),))
     >>> describe(of_members(Binary("==", Field("name"), Constant("A")), quote))
@@ -97,7 +97,7 @@ def of_members(condition: Expr, argument: Expr | None) -> Expr | None:
 
 
 def _part(argument: Expr, name: str) -> Expr | None:
-    """Return a field of an expression's value, if it is made of plain expressions."""
+    """Return a field of an expression's value as an expression of rows, None if it is not plain."""
     if isinstance(argument, Make):
         found = dict(zip(argument.schema.names, argument.values, strict=True)).get(name)
         return found if found is not None and is_plain(found) else None
@@ -106,7 +106,7 @@ def _part(argument: Expr, name: str) -> Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class FieldOf:
-    """A field of a payload that is the value of an expression.
+    """A function that returns a field of a payload, for payloads that are the value of an expression.
 
     >>> FieldOf("value")(7), FieldOf("x")({"x": 3})
     (7, 3)
@@ -121,7 +121,7 @@ class FieldOf:
 
 @dataclass(frozen=True, slots=True)
 class TrueOnError:
-    """A condition as a function of the fields that it reads: it holds where it cannot be told.
+    """A condition as a function of the fields that it reads; it is true for rows on which the condition fails.
 
     >>> atleast_2 = TrueOnError(Binary(">=", Field("x"), Constant(2)), ("x",))
     >>> atleast_2(1), atleast_2(3), atleast_2(None)
@@ -132,7 +132,7 @@ class TrueOnError:
     names: tuple[str, ...]
 
     def __call__(self, *values: Any) -> bool:
-        """Return the condition of a row with these fields, True where it fails."""
+        """Return the value of the condition for these fields, True if it raises."""
         try:
             return holds_row(self.condition, (Record(zip(self.names, values, strict=True)),))
         except Exception:
@@ -140,7 +140,7 @@ class TrueOnError:
 
 
 def true_on_error(condition: Expr) -> Expr:
-    """Return a condition that keeps the rows on which the given one holds, and those on which it fails.
+    """Return a condition that keeps the rows on which the given one holds or fails. (The original, above, then raises the error.)
 
     >>> describe(true_on_error(Binary("<", Field("x"), Constant(1))))
     'holds_or_fails[e.x < 1](e.x)'
@@ -150,11 +150,11 @@ def true_on_error(condition: Expr) -> Expr:
 
 
 HEAVIEST: Final = 100
-"""How many parts an expression may get by substitution: what walks expressions as trees would else take ever longer."""
+"""The most parts of an expression after substitution, which could grow exponentially as shared parts are written out."""
 
 
 def weight(expr: Expr) -> int:
-    """Return the number of parts of an expression written out as a tree: what is shared counts as often as it is read.
+    """Return the number of parts of an expression as a tree, in which a shared part counts once per use. O(distinct parts).
 
     >>> double = Binary("+", Field("x"), Field("x"))
     >>> weight(double), weight(Binary("*", double, double))
@@ -167,7 +167,7 @@ def weight(expr: Expr) -> int:
 
 
 def is_true_on_error(condition: Expr) -> bool:
-    """Say whether a condition is one that `true_on_error` has made: the given one is left where it was.
+    """Say whether a condition comes from `true_on_error`; such a condition does not move any further.
 
     >>> is_true_on_error(true_on_error(Binary("<", Field("x"), Constant(1)))), is_true_on_error(Field("x"))
     (True, False)
@@ -176,9 +176,9 @@ def is_true_on_error(condition: Expr) -> bool:
 
 
 def before(expr: Expr, projection: Expr) -> Expr | None:
-    """Return an expression over what a projection makes as one over what it is made of.
+    """Return an expression over a projection's output as one over its input.
 
-    None where that cannot be told, or would be too long.
+    None if it reads fields that are not plain expressions of the input, or would become too large.
 
     >>> quote = Make(Schema.record(["name", "cents"]), (Field("symbol"), Binary("*", Field("price"), Constant(100))))
     >>> describe(before(Binary("<", Field("cents"), Constant(500)), quote))
@@ -192,7 +192,7 @@ def before(expr: Expr, projection: Expr) -> Expr | None:
 
 
 def made_of(projection: Expr) -> dict[str, Expr]:
-    """Return the fields of what a projection makes that are plain expressions.
+    """Return the output fields of a projection that are plain expressions of its input.
 
     >>> made_of(Binary(">", Field("x"), Constant(1)))
     {'value': Binary(op='>', left=Field(name='x', side=0), right=Constant(value=1))}
@@ -205,7 +205,7 @@ def made_of(projection: Expr) -> dict[str, Expr]:
 
 
 def substituted(expr: Expr, parts: Mapping[str, Expr]) -> Expr:
-    """Return an expression with other expressions in the place of its fields; what it shares stays shared.
+    """Return an expression with its fields replaced by other expressions; shared parts stay shared.
 
     >>> describe(substituted(Binary("+", Field("x"), Field("x")), {"x": Unary("-", Field("y"))}))
     '(-e.y) + (-e.y)'

@@ -1,4 +1,4 @@
-"""Two filters in a row become one."""
+"""Filter fusion: two adjacent filters become one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from streamdsl.rewrite.rule import RuleContext
 
 
 def fuse_filters(node: Node, setting: RuleContext) -> Node | None:
-    """Make one `where` of two, of the conditions joined by `&`.
+    """Fuse two adjacent `where` into one, with the conjunction of their conditions.
 
-    Lifetimes, CTIs and ids stay. `&` evaluates both sides, so the second condition must be one that cannot fail on the rows that
-    the first would have kept from it.
+    Lifetimes, CTIs and ids stay. `&` evaluates both sides, so the second condition must not be able to fail on rows that the
+    first one drops.
 
     Law: `where(q)(where(p)(s)) == where(p & q)(s)`.
 
@@ -32,7 +32,7 @@ def fuse_filters(node: Node, setting: RuleContext) -> Node | None:
     where_1 (e.fare > 7) & (e.zone == 'A')  <denotation>
     └─ source:trips  <denotation>
 
-    Must not fire: where the second condition can fail, and where one is no bool, as `&` is then bitwise.
+    Must not fire: if the second condition can fail, or if one is not a bool, as `&` is then bitwise.
 
     >>> guarded = trips.where(lambda e: e.fare != None).where(lambda e: e.fare > 7)
     >>> number = trips.where(lambda e: e.fare).where(lambda e: e.zone == "A")

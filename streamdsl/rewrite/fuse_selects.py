@@ -1,4 +1,4 @@
-"""Two projections in a row become one."""
+"""Projection fusion: two adjacent projections become one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streamdsl.rewrite.rule import RuleContext
 
 
 def fuse_selects(node: Node, setting: RuleContext) -> Node | None:
-    """Make one `select` of two: in the place of each field of the first stands what it is made of.
+    """Fuse two adjacent `select` into one, by replacing each field that the second reads by its expression in the first.
 
-    Lifetimes, CTIs and ids stay. What is computed is so once: a field that is more than a field or a constant must be read at
-    most once. A field that is not read is not computed any more, so an error there is spared.
+    Lifetimes, CTIs and ids stay. No expression is computed twice: a field that is more than a field or a constant must be read at
+    most once. A field that is not read is no longer computed, so its errors disappear.
 
     Law: `select(g)(select(f)(s)) == select(g after f)(s)`.
 
@@ -37,7 +37,7 @@ def fuse_selects(node: Node, setting: RuleContext) -> Node | None:
     select_1 {tip: (e.cents / 100) * 0.1}  (tip)  <denotation>
     └─ source:trips  (zone, cents)  <denotation>
 
-    Must not fire: where a computed field is read twice, and where an expression is opaque or reads the lifetime.
+    Must not fire: if a computed field is read twice, or if an expression is opaque or reads the lifetime.
 
     >>> twice = trips.select(fare=lambda e: e.cents / 100).select(square=lambda e: e.fare * e.fare)
     >>> opaque = trips.select(fare=lambda e: e.cents / 100).select(fare=lambda e: str(e.fare))
@@ -55,13 +55,13 @@ def fuse_selects(node: Node, setting: RuleContext) -> Node | None:
 
 
 def _reads_once(projection: Expr, parts: dict[str, Expr]) -> bool:
-    """Say whether each field is made of a plain expression, and those that are computed are read at most once."""
+    """Say whether each field read is a plain expression, and computed ones are read at most once."""
     often = Counter(_fields(projection))
     return all(name in parts and (times == 1 or isinstance(parts[name], (Constant, Field))) for name, times in often.items())
 
 
 def _fields(expr: Expr) -> list[str]:
-    """Return the names of the fields that an expression reads, as often as it reads them."""
+    """Return the names of the fields that an expression reads, once per read."""
     if isinstance(expr, Field):
         return [expr.name]
     return [name for child in expr.children() for name in _fields(child)]

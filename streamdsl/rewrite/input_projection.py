@@ -1,4 +1,4 @@
-"""Runs read from their inputs the columns alone that something above uses."""
+"""Projection pushdown into inputs: runs read only the columns that are used above the source."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Bound]]:
-    """Return a plan and its inputs without the columns that nothing reads, where an input is in columns; see `prune_columns`.
+    """Return a plan, and its columnar inputs without the columns that nothing reads; the rule is `prune_columns`.
 
-    Lifetimes and ids stay. A source that drops or moves late events reads all of its columns, as `rejected()` shows its payloads.
+    Lifetimes and ids stay. A source that drops or adjusts late events reads all columns, as `rejected()` returns whole payloads.
 
     >>> import pandas as pd
     >>> import streamdsl as sd
@@ -51,7 +51,7 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
 
 
 def _narrowed(schema: Schema | None, wanted: frozenset[str]) -> Schema | None:
-    """Return the schema of records of these fields, None where the fields are not fewer or cannot be told."""
+    """Return the schema of records with only the wanted fields, None if no field is dropped or the fields are unknown."""
     if schema is None or schema.shape not in (Shape.RECORD, Shape.CLASS) or not wanted < set(schema.names):
         return None
     return Schema.record([name for name in schema.names if name in wanted])

@@ -1,4 +1,4 @@
-"""The fields that a module does not read do not travel to it."""
+"""Projection below windows: only the fields that modules read reach them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.udm.builtin import Count
 
 
 class Use(NamedTuple):
-    """A module of a window operator, what it is given of a row (None: the payload), and of which rows (None: of all)."""
+    """A module of a window operator, its argument (None: the payload), and the filter of its rows (None: all rows)."""
 
     module: AnyModule
     argument: Expr | None
@@ -23,10 +23,10 @@ class Use(NamedTuple):
 
 
 def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:
-    """Project records to the fields that a window's modules read, below the window; inside groups, so that keys are found first.
+    """Project records to the fields that a window's modules read, below the window; in groups inside the body, above the key.
 
-    Lifetimes, CTIs and the ids of rows stay. At least one module must be given whole payloads and promise what it `reads`; one
-    that gives payloads back reads all of their fields. Payloads that are no records stay: a module may expect their class.
+    Lifetimes, CTIs and the ids of rows stay. At least one module must take whole payloads and declare what it `reads`; a module
+    that returns payloads reads all their fields. Payloads other than records stay: a module may expect their class.
 
     Law: `apply(M)(w(s)) == apply(M)(w(select(fields that M reads)(s)))`.
 
@@ -54,7 +54,7 @@ def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:
     └─ select_1 {fare: e.fare}  (fare)  <denotation>
        └─ source:trips  (zone, taxi, fare)  <denotation>
 
-    Must not fire: where the module expects a class, and where the order of its members matters, which whole payloads decide.
+    Must not fire: if the module may expect a class, or if the order of members matters, which depends on whole payloads.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def uses(node: WindowAggregate | WindowApply) -> Sequence[Use]:
 
 
 def fields_read(uses: Sequence[Use]) -> set[str] | None:
-    """Return the fields of a record that modules read; None if some are not known, or none are promised."""
+    """Return the fields of a record that modules read; None if some are unknown, or if no module declares `reads`."""
     found: set[str] = set()
     if all(use.argument is not None or use.module.reads is None for use in uses):
         return None
@@ -106,7 +106,7 @@ def fields_read(uses: Sequence[Use]) -> set[str] | None:
 
 
 def given(use: Use) -> frozenset[str] | None:
-    """Return the fields that a module is given and reads, None if that is not known.
+    """Return the fields of a row that a module's argument reads, None if they are not known.
 
     >>> given(Use(Count(), None, None)), given(Use(Count(), Field("fare"), None))
     (frozenset(), frozenset({'fare'}))

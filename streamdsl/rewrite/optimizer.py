@@ -1,4 +1,4 @@
-"""Plans rewritten to a fixpoint of rules: each step replaces one node by another that means the same."""
+"""The optimizer's loop: rules are applied until a fixpoint, each step replacing one node by an equivalent one."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
     (share_equals, share_transposed),
     (share_panes,),
 )
-"""The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a
-later phase has its turn where no rule of an earlier one fires."""
+"""The rules by phase. The rules of a phase are tried in this order on each node, inputs before their readers; a phase is tried
+only when no rule of an earlier phase fires."""
 
 RULES: Final[tuple[Rule, ...]] = tuple(rule for phase in PHASES for rule in phase)
 
 MOST_STEPS: Final = 10
-"""Steps per node of the plan as written, after which rewriting ends: rules that undo one another would go on for ever."""
+"""The most steps per node of the plan as written: a bound in case rules undo one another."""
 
 
 class RewriteStep(NamedTuple):
-    """One step: the rule, the node that it has replaced by another, and the plans that these are in."""
+    """One application of a rule: the old and the new node, and the whole plan before and after."""
 
     rule: Rule
     old: Node
@@ -60,12 +60,12 @@ class RewriteStep(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The label of the operator that was replaced, in the plan before the step."""
+        """The label of the replaced operator in the plan before the step."""
         return labels(self.before)[id(self.old)]
 
 
 class Rewriting(NamedTuple):
-    """A rewritten plan, and the steps to it, in order."""
+    """A rewritten plan, and the steps that lead to it, in order."""
 
     plan: Node
     steps: tuple[RewriteStep, ...]
@@ -77,7 +77,7 @@ class Rewriting(NamedTuple):
 
 
 def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Node:
-    """Return a plan with the same meaning in which no rule fires any more; it shares what it has not changed.
+    """Return an equivalent plan in which no rule fires any more; unchanged parts are shared with the given plan.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> plan = shift(Source("trips"), 5)
@@ -88,7 +88,7 @@ def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = Non
 
 
 def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Rewriting:
-    """Return the plan as rewritten for an engine with the rules that have fired, of those with these names (None: of all).
+    """Return the plan rewritten for an engine by the rules with these names (None: all), with the steps.
 
     >>> from streamdsl.plan.node import Source
     >>> rewriting(Source("trips")).fired
@@ -106,7 +106,7 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
 
 
 def _step(plan: Node, setting: RuleContext, phases: list[list[Rule]]) -> RewriteStep | None:
-    """Return what the first rule that fires does."""
+    """Return the step of the first rule that fires, None if none does."""
     for phase in phases:
         for node in nodes(plan):
             for rule in phase:

@@ -1,4 +1,4 @@
-"""Panes: the aggregates of the small windows that larger ones are made of, and the results of those from them."""
+"""Panes: partial aggregates of small windows, and the aggregates of larger windows from them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum
 from streamdsl.windows import Clip, Hopping, Output
 
 _ROLLED_UP: Final[dict[type[AnyUDA[object, object]], type[AnyUDA[object, object]]]] = {Count: Sum, Sum: Sum, Min: Min, Max: Max}
-"""What makes the aggregate of a window out of those of its panes."""
+"""The aggregate that combines the panes of a window, by the aggregate of the rows of a pane."""
 _KEY: Final = "key"
 
 
 def parts_of(agg: BoundAgg) -> list[BoundAgg]:
-    """Return the aggregates of panes that an aggregate is made of.
+    """Return the aggregates of panes from which an aggregate is computed.
 
     >>> [part.function.label for part in parts_of(BoundAgg(Avg(), Field("fare")))]
     ['sum', 'count']
@@ -31,7 +31,7 @@ def parts_of(agg: BoundAgg) -> list[BoundAgg]:
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """The operator that computes panes, records of their `parts`, in groups with the key; and the grid that they are on."""
+    """The operator `node` that computes the panes of a grid: records of `parts`, one field per aggregate, and the key if any."""
 
     node: Node
     grid: Hopping
@@ -39,7 +39,7 @@ class Panes:
 
     @classmethod
     def over(cls, node: Node, window: WindowAggregate, grid: Hopping, aggregates: Sequence[BoundAgg]) -> Panes:
-        """Return panes of what is below a window, or below the groups with it, for these aggregates."""
+        """Return the panes of a window's input, or of its group-apply's input, with the parts of these aggregates."""
         parts: list[BoundAgg] = []
         for part in [part for agg in aggregates for part in parts_of(agg)]:
             if part not in parts:
@@ -53,7 +53,7 @@ class Panes:
         return cls(GroupApply(node.input, node.key, panes, keyed), grid, parts)
 
     def results(self, node: Node, window: WindowAggregate) -> Node:
-        """Return the operator that makes the results of a window, or of groups with it, from panes instead of rows."""
+        """Return the operator that computes the results of a window, or of its group-apply, from panes instead of rows."""
         if not isinstance(node, GroupApply):
             return self._of_window(self.node, window)
         assert isinstance(window.input, Group)
@@ -61,7 +61,7 @@ class Panes:
         return replace(node, input=self.node, key=Field(_KEY), body=self._of_window(group, window))
 
     def _of_window(self, panes: Node, window: WindowAggregate) -> Node:
-        """Return the results of a window; where each pane is a window, they are there already."""
+        """Return a window operator over panes, or just a projection if each window is one pane."""
         used = [self.parts.index(part) for agg in window.aggregates for part in parts_of(agg)]
         if _is_grid(window.windows, self.grid) and window.output is Output.ALIGN:
             projection = _projection(window, [f"p{i}" for i in used])
@@ -75,13 +75,13 @@ def _is_grid(windows: object, grid: Hopping) -> bool:
 
 
 def _projection(window: WindowAggregate, names: Sequence[str]) -> Expr:
-    """Return a window's projection over the parts of its aggregates, which have these names."""
+    """Return a window's projection with its aggregates replaced by expressions over their parts, the fields `names`."""
     rest = iter(names)
     return substituted(window.projection, {f"a{i}": _whole(agg, rest) for i, agg in enumerate(window.aggregates)})
 
 
 def _whole(agg: BoundAgg, names: Iterator[str]) -> Expr:
-    """Return an aggregate made of its parts, which have the next of the names."""
+    """Return an aggregate as an expression over its parts, which take the next names."""
     first = Field(next(names))
     if not isinstance(agg.function, Avg):
         return first

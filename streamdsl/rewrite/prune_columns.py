@@ -1,4 +1,4 @@
-"""The fields that nothing reads are left behind right above the source."""
+"""Projection pushdown: a projection above each source drops the fields that nothing reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from streamdsl.rewrite.tree import nodes
 
 
 def prune_columns(node: Node, setting: RuleContext) -> Node | None:
-    """Project a source to the fields that something reads, where joins or other operators would keep whole payloads.
+    """Project a source to the fields that are read, if joins or other operators would keep its whole payloads in their state.
 
-    Lifetimes, CTIs and ids stay. What is read as a whole, by an opaque function, by a module or as a result, has all its fields.
-    Runs also read the columns that are used alone, from Parquet and CSV files and from frames, whatever is above
-    (`input_projection.py`).
+    Lifetimes, CTIs and ids stay. Payloads that are read as a whole, by an opaque function, by a module or as a result, keep all
+    fields. Runs also read only the used columns from Parquet and CSV files and from frames (`input_projection.py`).
 
     Law: `join(l, r) == join(select(fields that are read of l)(l), r)`, if the join's projection reads fields.
 
@@ -44,7 +43,7 @@ def prune_columns(node: Node, setting: RuleContext) -> Node | None:
     select_1 {zone: e.zone, fare: e.fare}  (zone, fare)  <denotation>
     └─ source:trips  (zone, fare, notes)  <denotation>
 
-    Must not fire: where all fields are read, or payloads as a whole, and where nothing keeps them.
+    Must not fire: if all fields or whole payloads are read, or if no operator keeps them.
 
     >>> pairs = trips.join(rain, on="zone").plan()
     >>> total = trips.tumbling_window(10).aggregate(fares=sd.sum(lambda e: e.fare)).plan()
@@ -62,13 +61,13 @@ def prune_columns(node: Node, setting: RuleContext) -> Node | None:
 
 
 def _is_kept(source: Node, plan: Node) -> bool:
-    """Say whether some operator keeps the payloads of a source, as they are."""
+    """Say whether some operator keeps the payloads of a source in its state, unchanged."""
     keeping = [node for node in nodes(plan) if node.keeps in (Keeps.ROWS, Keeps.LAST_ROWS)]
     return any(source is found for node in keeping for found in _carried(node.inputs))
 
 
 def _carried(inputs: tuple[Node, ...]) -> Iterator[Node]:
-    """Yield the nodes whose payloads come through to one of these."""
+    """Yield the nodes whose payloads reach one of these inputs unchanged."""
     for node in inputs:
         yield node
         if node.passes_payload:

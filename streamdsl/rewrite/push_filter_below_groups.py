@@ -1,4 +1,4 @@
-"""A filter on the key of groups becomes a filter of the rows that go into them."""
+"""Predicate pushdown below group-apply: a filter on the key becomes a filter of the rows that are grouped."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streamdsl.rewrite.tree import nodes, replaced
 
 
 def push_filter_below_groups(node: Node, setting: RuleContext) -> Node | None:
-    """Move a condition on the key of groups, that cannot fail, below `group_by`: groups know nothing of one another.
+    """Move a condition on the key of groups below `group_by` if it cannot fail: groups are independent of one another.
 
-    Lifetimes and ids stay. All groups share the high water, so in sessions the filter moves only if the windows inside are of a
-    grid, and no push shows it (see `shows_the_same`); a run may have windows of any kind inside.
+    Lifetimes and ids stay. All groups share the high water, so in sessions the filter moves only if the windows in the body are
+    on a grid and no push can reveal it (see `shows_the_same`); in runs windows may be of any kind.
 
     Law: `where(p on key)(group_by(k).apply(q)(s)) == group_by(k).apply(q)(where(p after k)(s))`.
 
@@ -39,7 +39,7 @@ def push_filter_below_groups(node: Node, setting: RuleContext) -> Node | None:
     └─ window_aggregate_1 session(60), a0 = count(), -> {trips: e.a0}  (trips)  <denotation>
        └─ the rows of one group
 
-    Must not fire: on what the groups compute, on a condition that can fail, and in a session that could show it.
+    Must not fire: on fields that the groups compute, on a condition that can fail, and in a session that could reveal it.
 
     >>> many, later = counts.where(lambda e: e.trips == 7), counts.where(lambda e: e.zone > "A")
     >>> [push_filter_below_groups(query.plan(), RuleContext()) for query in (many, later)]
@@ -59,7 +59,7 @@ def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
 
 
 def _keys(node: GroupApply) -> dict[str, Expr]:
-    """Return the fields of the output that are the key or a part of it, and what of a row they are made of."""
+    """Return the output fields that are the key or a part of it, each with the row's field that it comes from."""
     projection = node.projection
     if isinstance(projection, Whole) and isinstance(node.body, WindowAggregate):
         projection = node.body.projection
@@ -79,7 +79,7 @@ def _of_row(part: Expr, key: Expr) -> Expr | None:
 
 
 def _shows_the_same(node: GroupApply, mode: Mode) -> bool:
-    """Say whether a session cannot show that some groups are not there."""
+    """Say whether a session returns the same for the remaining groups if the rows of others are dropped."""
     if mode == "run":
         return True
     inside = list(nodes(node.body))

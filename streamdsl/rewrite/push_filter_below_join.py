@@ -1,4 +1,4 @@
-"""A filter of joined rows becomes a filter of the side that it reads."""
+"""Predicate pushdown below joins: a filter that reads one side becomes a filter of that side."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from streamdsl.rewrite.rule import RuleContext
 from streamdsl.temporal import Record
 
 LEFT: Final = (0,)
-"""The side of an as-of join whose rows may be filtered: without some right rows, others would be the nearest."""
+"""The side of an as-of join whose rows may be filtered: dropping right rows would make other right rows the nearest."""
 
 
 def push_filter_below_join(node: Node, setting: RuleContext) -> Node | None:
-    """Move a condition that reads one side of a `join` to that side; of the other joins and of `clip_by` to the left.
+    """Move a condition that reads one side of a `join` to that side; in the other joins and `clip_by` only to the left side.
 
-    Lifetimes, CTIs and ids stay. The CTI of an as-of join that looks forward waits for its left rows, so there a filter moves in
-    runs only. A condition that can fail stays above too, as rows without a match never meet it there; below goes one that keeps
-    the rows on which it fails (not on Spark). Outer joins are unions of a join and an anti-join: it reaches both.
+    Lifetimes, CTIs and ids stay. In an as-of join that looks forward, left rows hold back the CTI, so the filter moves in runs
+    only. A condition that can fail also stays above, and below it keeps the rows on which it fails: above, it is never evaluated
+    on rows without a match (not on Spark). Outer joins are unions of a join and an anti-join, and the filter reaches both.
 
     Law: `where(p on l)(join(l, r)) == join(where(p)(l), r)`, and `where(p)(anti_join(l, r)) == anti_join(where(p)(l), r)`.
 
@@ -45,7 +45,7 @@ def push_filter_below_join(node: Node, setting: RuleContext) -> Node | None:
     └─ where_2 e.mm != 0  <denotation>
        └─ source:rain  <denotation>
 
-    Must not fire: on a condition that reads both sides, or the right rows of an as-of join, of which then others would be near.
+    Must not fire: on a condition that reads both sides, or the right rows of an as-of join, as others would become the nearest.
 
     >>> both = pairs.where(lambda e: e.zone == e.mm)
     >>> last = sd.source("trips").asof_join(sd.source("rain"), select=lambda t, r: {"mm": r.mm}).where(lambda e: e.mm != 0)
@@ -66,7 +66,7 @@ def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
         found = _of_one_side(node, condition, sides=LEFT)
     else:
         return None
-    # A forgiving condition is a Python function, for which Spark would leave its own code.
+    # `true_on_error` makes a Python function of the condition, which Spark could not run as SQL.
     return found and found._replace(forgives=found.forgives and setting.engine != "spark")
 
 
@@ -86,7 +86,7 @@ def _of_one_side(node: Join | AsofJoin, condition: Expr, sides: Collection[int] 
 
 
 def _parts(node: Join | AsofJoin) -> dict[str, Expr]:
-    """Return what the fields of the join's payloads are made of, as far as that can be told."""
+    """Return the fields of the join's payloads as expressions over its inputs; opaque ones and lifetimes are left out."""
     if node.projection is None:
         return {"_0": Whole(0), "_1": Whole(1)}
     if not isinstance(node.projection, Make) or node.projection.schema.shape is Shape.OBJECT:
@@ -104,7 +104,7 @@ def _put(part: Expr, parts: dict[str, Expr], node: Join | AsofJoin) -> Expr | No
 
 
 def _is_field(name: str, schema: Schema | None) -> bool:
-    """Say whether an attribute of a payload is its field: a record's methods come before its fields."""
+    """Say whether an attribute of a payload is a field: in records a method takes precedence over a field of its name."""
     if schema is None or name not in schema.names:
         return False
     return schema.shape is Shape.CLASS or (schema.shape is Shape.RECORD and not hasattr(Record, name))

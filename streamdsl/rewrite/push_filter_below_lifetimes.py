@@ -1,4 +1,4 @@
-"""A filter of rows with other lifetimes becomes a filter of the rows as they were."""
+"""Predicate pushdown below operators that change lifetimes and keep payloads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from streamdsl.rewrite.session_visibility import shows_the_same
 def push_filter_below_lifetimes(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter on the payload below an operator that changes lifetimes and keeps payloads.
 
-    Where the operator may drop rows (`clip_interval`, a shift beyond the end of time), or decides by whole payloads (`distinct`,
-    `stitch`), conditions move that cannot fail. A condition as `e.v == 1` is the same for equal payloads, such as 1 and 1.0.
-    CTIs and ids stay; `stitch` numbers its rows, which are then fewer. Sessions: `chop` shows pieces as the high water reaches
-    their cells, so a filter moves below it only where no push shows it (see `shows_the_same`).
+    If the operator may drop rows (`clip_interval`, a shift beyond the end of time), or combines rows with equal payloads
+    (`distinct`, `stitch`), only conditions that cannot fail move. Such conditions, as `e.v == 1`, have the same value for all
+    equal payloads, such as 1 and 1.0.
+    CTIs and ids stay, except the ids of `stitch`, which numbers its rows. `chop` emits pieces as the high water reaches their
+    cells, so in sessions a filter moves below it only if no push can reveal it (see `shows_the_same`).
 
     Law: `where(p)(alter(s)) == alter(where(p)(s))`, as `alter` treats each row, or all rows with a payload, by themselves.
 
@@ -34,8 +35,8 @@ def push_filter_below_lifetimes(node: Node, setting: RuleContext) -> Node | None
     └─ where_1 e.fare > 7  <denotation>
        └─ source:trips  <denotation>
 
-    Must not fire: on conditions that read the lifetime, on those that can fail where rows are dropped, and below `to_edges`,
-    where a row ends as the next starts.
+    Must not fire: on conditions that read the lifetime, on those that can fail if rows are dropped, and below `to_edges`,
+    where the next row ends a row.
 
     >>> lasting = trips.alter_duration(60).where(lambda e, life: life.le > 7)
     >>> clipped = trips.clip_interval(0, 60).where(lambda e: e.fare > 7)

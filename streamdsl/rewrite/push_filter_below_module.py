@@ -1,4 +1,4 @@
-"""A filter of a module's results becomes a filter of its members."""
+"""Predicate pushdown below modules: a filter of a module's results becomes a filter of its members."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streamdsl.rewrite.session_visibility import shows_the_same
 
 
 def push_filter_below_module(node: Node, setting: RuleContext) -> Node | None:
-    """Move a filter on fields that a module's `commutes_with_filter_on` names below its windows, where no row decides those.
+    """Move a filter on fields in a module's `commutes_with_filter_on` below its windows, if windows do not depend on rows.
 
-    So it is for hopping and tumbling windows, and for sequences by time with a start (paper 003, property 2).
+    Windows of a grid do not, nor do sequences by time with a start (paper 003, property 2).
 
-    Lifetimes and ids stay. A condition that can fail stays above too, and below goes one that keeps the rows on which it fails.
-    Sessions: only where each push returns what it would return without the rule (see `shows_the_same`). Paper 001, I.A.5.
+    Lifetimes and ids stay. A condition that can fail also stays above, and below it keeps the rows on which it fails. In sessions
+    the filter moves only if each push returns the same as without the rule (see `shows_the_same`). Paper 001, I.A.5.
 
     Law: `where(p)(apply(M)(w(s))) == apply(M)(w(where(p)(s)))` for windows `w` by the clock, and `p` that `M` commutes with.
 
@@ -44,8 +44,8 @@ def push_filter_below_module(node: Node, setting: RuleContext) -> Node | None:
     └─ where_1 e.zone == 'A'  (zone, fare)  <denotation>
        └─ source:trips  (zone, fare)  <denotation>
 
-    Must not fire: over windows whose periods the rows decide, by position too, and on a field that the module does not name.
-    (Over a landmark by position both say the same at every instant, but with a row for each trip, or for each that is kept.)
+    Must not fire: over windows that depend on rows, including those by position, and on a field that the module does not name.
+    (Over a landmark by position both plans agree at every instant, but cut results at each trip, or at each trip that is kept.)
 
     >>> snapshots = trips.snapshot_window().apply(Best).where(lambda e: e.zone == "A")
     >>> landmark = trips.windows(sd.astral.landmark(), start=0).apply(Best).where(lambda e: e.zone == "A")
@@ -64,7 +64,7 @@ def _below(node: Node, condition: Expr, setting: RuleContext) -> Below | None:
 
 
 def commutes(node: WindowApply, condition: Expr) -> bool:
-    """Say whether filtering a module's results by a condition is filtering its members, and leaves the windows as they are."""
+    """Say whether filtering a module's members equals filtering its results, without changing the windows."""
     names = reads(condition)
     return (
         node.windows.by_clock

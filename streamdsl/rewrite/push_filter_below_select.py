@@ -1,4 +1,4 @@
-"""A filter of projected rows becomes a filter of the rows that are projected."""
+"""Predicate pushdown below projections."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from streamdsl.rewrite.rule import RuleContext
 
 
 def push_filter_below_select(node: Node, setting: RuleContext) -> Node | None:
-    """Move a filter below a `select`: in the place of each field stands what it is made of.
+    """Move a filter below a `select`, by replacing each field that it reads by its expression.
 
-    Lifetimes, CTIs and ids stay. The condition meets the same rows as above; what is filtered out is not projected, so an error
-    there is spared.
+    Lifetimes, CTIs and ids stay. The condition is evaluated on the same rows as above; rows that it drops are not projected, so
+    errors of the projection on them disappear.
 
     Law: `where(p)(select(f)(s)) == select(f)(where(p after f)(s))`.
 
@@ -36,7 +36,7 @@ def push_filter_below_select(node: Node, setting: RuleContext) -> Node | None:
     └─ where_1 (e.cents / 100) > 7  (zone, cents)  <denotation>
        └─ source:trips  (zone, cents)  <denotation>
 
-    Must not fire: where the condition cannot be told from the fields, or a field that it reads is made by a function of the user.
+    Must not fire: if the condition is opaque, or if a user function computes a field that it reads.
 
     >>> opaque = trips.select(zone=lambda e: e.zone).where(lambda e: e.zone in ("A", "B"))
     >>> called = trips.select(zone=lambda e: str(e.zone)).where(lambda e: e.zone == "A")

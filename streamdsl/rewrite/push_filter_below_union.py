@@ -1,4 +1,4 @@
-"""A filter of a union becomes a filter of each of its inputs."""
+"""Predicate pushdown below unions: a filter of a union becomes a filter of each of its inputs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streamdsl.rewrite.rule import RuleContext
 def push_filter_below_union(node: Node, setting: RuleContext) -> Node | None:
     """Move a filter below a `union`, to all of its inputs.
 
-    Lifetimes, CTIs and ids stay, as the number of the input that a row comes from does. Conditions of every kind move, those that
-    are opaque or read the lifetime too: they meet the same rows.
+    Lifetimes, CTIs and ids stay, as each row still comes from the input of the same number. All conditions move, even opaque ones
+    and those that read the lifetime: they are evaluated on the same rows.
 
     Law: `where(p)(union(s, t)) == union(where(p)(s), where(p)(t))`.
 
@@ -33,7 +33,7 @@ def push_filter_below_union(node: Node, setting: RuleContext) -> Node | None:
     └─ where_2 e.fare > 7  <denotation>
        └─ source:green  <denotation>
 
-    Must not fire: where the union is read elsewhere too, as it would then be run twice.
+    Must not fire: if the union has another reader, as it would then run twice.
 
     >>> union = sd.source("yellow").union(sd.source("green"))
     >>> both = union.where(lambda e: e.fare > 7).union(union)

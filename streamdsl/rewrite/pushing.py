@@ -1,4 +1,4 @@
-"""How a filter moves below an operator: condition by condition, past other filters, and only where no error is caused."""
+"""The mechanism of predicate pushdown: conjunct by conjunct, past other filters, and never so that a new error can occur."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from streamdsl.rewrite.filter_conditions import cannot_fail, conjunction, conjun
 from streamdsl.rewrite.rule import RuleContext
 
 Meets: TypeAlias = Literal["the same rows", "more rows", "keys"]
-"""What a condition is evaluated on below: the rows that it is evaluated on above, more, or what is computed there anyway."""
+"""The rows on which a moved condition is evaluated: the same as above, more of them, or just keys, which cannot fail."""
 
 
 class Below(NamedTuple):
-    """The conditions for the inputs of an operator, by position, that together are one on its output.
+    """Conditions on an operator's inputs, by position, that are equivalent to a condition on its output.
 
-    With `forgives` a condition that can fail on rows which it does not meet above stays there, and a forgiving one goes below.
+    With `forgives` a condition that can fail on rows on which it is not evaluated above may still move: it also stays above, and
+    below it keeps the rows on which it fails.
     """
 
     conditions: Mapping[int, Expr]
@@ -27,18 +28,18 @@ class Below(NamedTuple):
 
 
 Way: TypeAlias = Callable[[Node, Expr, RuleContext], Below | None]
-"""Given an operator and a condition on its output, the conditions on its inputs; None where the filter stays."""
+"""A rule's function from an operator and a condition on its output to conditions on its inputs; None if the filter stays."""
 
 
 class _Moved(NamedTuple):
-    """A plan with a filter below its operator, and whether nothing of the filter is left to do above."""
+    """An operator with the filter below it, and whether the filter above it can be dropped."""
 
     node: Node
     is_done: bool
 
 
 def pushed(node: Node, setting: RuleContext, way: Way) -> Node | None:
-    """Return a plan in which one condition of a filter has moved below an operator, None if none may.
+    """Return a filter with one of its conjuncts moved below the operator under it, None if none can move.
 
     >>> from streamdsl.expr.nodes import Binary, Constant, Field
     >>> from streamdsl.plan.node import Source, quantize
@@ -58,7 +59,7 @@ def pushed(node: Node, setting: RuleContext, way: Way) -> Node | None:
 
 
 def _past_filters(node: Node, condition: Expr, setting: RuleContext, way: Way, is_first: bool) -> _Moved | None:
-    """Return a node's output filtered, the filter below the operator, if other filters alone are between."""
+    """Return a node with the condition moved below the first operator under it that is not a filter, None if it cannot move."""
     if setting.is_shared(node):
         return None
     if isinstance(node, Where):
@@ -92,7 +93,7 @@ def _filters(node: Node) -> list[Expr]:
 
 
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return a node over other inputs, one for one.
+    """Return a node with its inputs replaced, in order.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> with_inputs(shift(Source("trips"), 5), [Source("rides")]).inputs[0].source

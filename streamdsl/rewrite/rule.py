@@ -1,4 +1,4 @@
-"""What a rule of the optimizer is, and what it may ask about the plan around its node."""
+"""The type of the optimizer's rules, and the context in which a rule is applied to a node."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streamdsl.plan.node import Node
 from streamdsl.rewrite.tree import below, nodes
 
 Mode: TypeAlias = Literal["run", "speculative", "watermark", "final"]
-"""How the output is looked at: a run is judged by its history; a session, by its way to emit, by what each push returns."""
+"""How output is observed: of a run only the final CHT; of a session, by its emit policy, also the rows that each push returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """What a rule may know besides its node: the mode, the engine, the plan, and how many nodes read each node, by its `id()`."""
+    """The context of a node: the mode, the engine, the whole plan, and the number of readers of each node, by its `id()`."""
 
     mode: Mode = "run"
     engine: str = "local"
@@ -25,7 +25,7 @@ class RuleContext:
 
     @classmethod
     def of(cls, plan: Node, mode: Mode, engine: str = "local") -> RuleContext:
-        """Return the setting of a plan's nodes.
+        """Return the context of a plan's nodes.
 
         >>> from streamdsl.plan.node import Source, Union
         >>> trips = Source("trips")
@@ -35,12 +35,12 @@ class RuleContext:
         return cls(mode, engine, plan, Counter(id(input) for node in nodes(plan) for input in below(node)))
 
     def is_shared(self, node: Node) -> bool:
-        """Say whether several nodes read a node: a copy changed for one of them would be run besides it."""
+        """Say whether a node has several readers: a copy that is rewritten for one of them would run in addition to it."""
         return self.readers.get(id(node), 0) > 1
 
 
 Rule: TypeAlias = Callable[[Node, RuleContext], Node | None]
-"""Given a node, the node to have in its place, which means the same; None where the rule does not fire.
+"""A function from a node to an equivalent node, or None if the rule does not fire.
 
-A rule may spare an error (a module is not called with rows that no longer reach it), never cause one.
+A rule may remove an error (a module is not called with rows that are filtered below it), but never cause one.
 """

@@ -1,4 +1,4 @@
-"""What a session can show of rows that no longer reach an operator: it depends on its high water."""
+"""Whether a session reveals that rows no longer reach an operator, through the high water, which opens windows and cells."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from streamdsl.windows import Sequenced
 
 
 def shows_the_same(node: Node, mode: Mode) -> bool:
-    """Say whether a session cannot show that some rows no longer reach an operator that opens windows or cells.
+    """Say whether pushes return the same if some rows no longer reach an operator that opens windows or cells.
 
-    They raise its high water, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do
-    point events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still
-    change hold back the CTI of a module that sees ends beyond its window. The windows of a sequence come after their rows, which
-    so open none, and until they have ended their results hold back the CTI.
+    Such rows raise the operator's high water, the largest LE or CTI received, which opens the windows of other rows. This makes
+    no difference for final results; for speculative results of point events, as each point opens its own windows; and for ordered
+    input, in which the CTI is the largest LE. If a module sees ends beyond its window, rows that may still change also hold back
+    the CTI, so pushes may differ. Windows of a sequence start after their rows, which therefore open none; but until such a
+    window ends, its result holds back the CTI.
     """
     if mode == "run":
         return True
@@ -26,7 +27,7 @@ def shows_the_same(node: Node, mode: Mode) -> bool:
 
 
 def cti_is_largest_start(node: Node) -> bool:
-    """Say whether the CTI is never behind a row's LE: the source is ordered, and what follows treats both alike."""
+    """Say whether the CTI is always at least the largest LE: the source is ordered, and all operators move LEs and CTIs alike."""
     if isinstance(node, Source):
         return node.progress is not None and node.progress.kind == "slack" and node.progress.delay == 0
     return node.moves_starts_as_ctis and cti_is_largest_start(node.inputs[0])

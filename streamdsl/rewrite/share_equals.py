@@ -1,4 +1,4 @@
-"""Equal parts of a plan become one, which runs once."""
+"""Common subexpression elimination: equal parts of a plan become one shared part, which runs once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from streamdsl.udm.bases import UDM
 
 
 def share_equals(node: Node, setting: RuleContext) -> Node | None:
-    """Make equal parts of what a union or a join reads one part, read twice.
+    """Share equal parts of the inputs of a union or a join.
 
-    Parts are equal if their operators and expressions are, wherever they are written; functions are equal only to themselves, and
-    modules as their class says. A module that is not deterministic is equal to none. Lifetimes and CTIs stay; operators of a kind
-    are numbered anew, so results of later ones have other ids.
+    Parts are equal if their operators and expressions are, wherever they are written. Functions are equal only to themselves,
+    modules by their `__eq__`, and a module that is not deterministic to none. Lifetimes and CTIs stay; the operators of a kind
+    are renumbered, so results of later ones have other ids.
 
     Law: `op(q(s), q(s)) == (lambda t: op(t, t))(q(s))`.
 
@@ -35,7 +35,7 @@ def share_equals(node: Node, setting: RuleContext) -> Node | None:
     >>> [node.name for node in share_equals(before, RuleContext()).walk()]
     ['Source', 'WindowAggregate', 'Shift', 'Union']
 
-    Must not fire: on functions that merely look alike, and on modules that are not deterministic.
+    Must not fire: on different functions with the same code, and on modules that are not deterministic.
 
     >>> class Sampled(sd.UDA[int, int]):
     ...     deterministic = False
@@ -56,7 +56,7 @@ def share_equals(node: Node, setting: RuleContext) -> Node | None:
 
 
 def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
-    """Return a plan that reads `new` wherever it has `part`, or a part that is equal to it.
+    """Return a plan in which `new` replaces `part` and all parts that are equal to it.
 
     >>> from streamdsl.plan.node import shift
     >>> trips = shift(Source("trips"), 5)
@@ -71,20 +71,23 @@ def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
 
 
 def _operators(plan: Node) -> int:
-    """Return how many operators a plan has; sources of one name are one already."""
+    """Return the number of operators of a plan without sources, which are shared by name when they run."""
     return sum(not isinstance(node, Source) for node in plan.walk())
 
 
 @dataclass(slots=True)
 class EqualParts:
-    """The first of each of some equal things, by a number that equal things share."""
+    """A table of representatives by hash-consing: equal values get the same number, and equal nodes the same first node.
+
+    `visited` also keeps each visited object alive, so that no other object gets its `id()`. A visit is linear in the plan's size.
+    """
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
     firsts: dict[int, Node] = field(default_factory=dict)
     visited: dict[int, tuple[object, Any]] = field(default_factory=dict)
 
     def visit(self, node: Node) -> Node:
-        """Return the first node that is equal to this one, over inputs that are."""
+        """Return the representative of a node: the first visited node equal to it, over representatives of its inputs."""
         if id(node) not in self.visited:
             over = node.map_inputs(self.visit)
             self.visited[id(node)] = (node, self.firsts.setdefault(self.of_parts(over), over))
@@ -92,12 +95,12 @@ class EqualParts:
         return found
 
     def of_parts(self, value: Any) -> int:
-        """Return the number of what is equal to another if the parts are that count; the line where it is written does not."""
+        """Return the number of a dataclass by the numbers of its compared fields, which do not include the source line."""
         parts = tuple(self.number(getattr(value, part.name)) for part in fields(value) if part.compare)
         return self._numbered((type(value), parts))
 
     def number(self, value: Any) -> int:
-        """Return the number of a part of a node."""
+        """Return the number of a value in a node's field."""
         if isinstance(value, Node):
             return self._numbered(("node", id(self.visit(value))))
         if isinstance(value, tuple):

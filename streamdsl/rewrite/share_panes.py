@@ -1,4 +1,4 @@
-"""Windows over the same points are put together from panes, which are computed once."""
+"""Shared panes: several windows over the same points are computed from panes, which are computed once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from streamdsl.windows import Hopping
 
 
 def share_panes(node: Node, setting: RuleContext) -> Node | None:
-    """Put hopping windows over the same points together from the windows with the smallest hop, their panes.
+    """Compute hopping windows over the same points from panes: tumbling windows of the smallest hop among them.
 
-    It fires at the end of a plan, on windows anywhere in it: at least two, of which sizes, hops and offsets are multiples of a
-    hop among them, so that panes are no more than the results of its window; also in groups of one key. Counts add up; sums and
-    means do where the payload's class declares integers, as sums of floats would be rounded more than once. Minima and maxima
-    are those of the panes'; they may fail, so the windows with the smallest hop must have them too. Lifetimes stay. Sessions run
-    as written: with panes to correct they are no faster.
+    The rule fires at the root of a plan, for windows anywhere in it: at least two, over the same rows or in groups by the same
+    key. Sizes, hops and offsets must be multiples of the hop of one of them, so that there are no more panes than results of that
+    window. Counts can be added; sums and means only if the payload's class declares integers, as sums of floats would be rounded
+    more than once. Minima and maxima can fail, so the window with the smallest hop must have them too. Lifetimes stay. Sessions
+    run the plan as written: corrections of panes cost what sharing saves.
 
     Law: `sum(w(n(panes(s)))) == n(w(s))` for a count `n` of points, and each window of `w` made of whole panes.
 
@@ -51,8 +51,8 @@ def share_panes(node: Node, setting: RuleContext) -> Node | None:
     └─ window_aggregate_2 tumbling(3600), a0 = sum(e.p0), -> {n: e.a0} [duration 3600]  (n)  <denotation>
        └─ window_aggregate_1 (above)
 
-    Must not fire: on events that may lie in several panes, on windows that are not made of panes, and on sums of what may be a
-    float.
+    Must not fire: on events that may overlap several panes, on windows that do not consist of whole panes, and on sums of values
+    that may be floats.
 
     >>> def both(stream, sizes, agg):
     ...     first, second = (stream.tumbling_window(size).aggregate(x=agg) for size in sizes)
@@ -76,7 +76,7 @@ def share_panes(node: Node, setting: RuleContext) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A window over points: the operator that gives its results, and the window in it, which is the same one or a group's."""
+    """A window operator over points: the node with its results, and the window, which is that node or a group-apply's body."""
 
     node: WindowAggregate | GroupApply
     window: WindowAggregate
@@ -84,12 +84,12 @@ class _Member:
 
     @property
     def key(self) -> Expr | None:
-        """The key of the groups, None if the window is over all rows."""
+        """The key of the group-apply, None if the window is over all rows."""
         return self.node.key if isinstance(self.node, GroupApply) else None
 
 
 def _families(plan: Node) -> list[list[_Member]]:
-    """Return the windows over points that could have panes, together those over the same rows, by the same key."""
+    """Return the windows over points that can be computed from panes, grouped by input and key."""
     found: dict[tuple[int, Expr | None], dict[int, _Member]] = {}
     for node in nodes(plan):
         member = _member(node)
@@ -111,18 +111,18 @@ def _member(node: Node) -> _Member | None:
 
 
 def _is_plain(key: Expr) -> bool:
-    """Say whether equal keys are equal expressions: of fields alone."""
+    """Say whether a key consists of fields alone, so that equal expressions give equal keys."""
     return all(isinstance(part, (Field, Make)) for part in key.walk())
 
 
 def _adds_up(agg: BoundAgg, rows: Node) -> bool:
-    """Say whether an aggregate of rows is exactly one of the aggregates of their panes."""
+    """Say whether an aggregate of rows can be computed exactly from the aggregates of their panes."""
     kind = type(agg.function)
     return kind in (Count, Min, Max) or (kind in (Sum, Avg) and _is_integer(agg.given, rows))
 
 
 def _is_integer(expr: Expr, node: Node) -> bool:
-    """Say whether an expression over a node's rows is an integer, or None, by what the classes of payloads declare."""
+    """Say whether the payload classes declare that an expression over a node's rows is an integer or None."""
     if isinstance(expr, Constant):
         return type(expr.value) is int
     if isinstance(expr, Binary):
@@ -142,7 +142,7 @@ def _holds_integers(field: Field, node: Node) -> bool:
 
 
 def _is_made_of(grid: Hopping, panes: Hopping) -> bool:
-    """Say whether windows are made of whole panes.
+    """Say whether windows consist of whole panes.
 
     >>> _is_made_of(Hopping(20, 10, 5), Hopping(5, 5)), _is_made_of(Hopping(20, 10, 3), Hopping(5, 5))
     (True, False)
@@ -151,12 +151,15 @@ def _is_made_of(grid: Hopping, panes: Hopping) -> bool:
 
 
 def _fails_less(member: _Member, least: _Member) -> bool:
-    """Say whether panes fail where windows with the smallest hop do: a bounded run has a pane before it has a large window."""
+    """Say whether panes fail only if the window with the smallest hop fails too: it has all minima and maxima of the other.
+
+    A bounded run may compute a pane of a large window, and fail on it, without reaching the end of the large window.
+    """
     return all(agg in least.window.aggregates for agg in member.window.aggregates if isinstance(agg.function, (Max, Min)))
 
 
 def _from_panes(plan: Node, members: list[_Member], grid: Hopping) -> Node:
-    """Return a plan with windows made of the panes of a grid."""
+    """Return a plan in which these windows are computed from the panes of a grid."""
     panes = Panes.over(members[0].node, members[0].window, grid, [agg for each in members for agg in each.window.aggregates])
     for member in members:
         plan = replaced(plan, member.node, panes.results(member.node, member.window))

@@ -1,4 +1,4 @@
-"""A query over window sequences becomes a part of one that starts earlier (paper 003, property 4)."""
+"""Transposition: a query over a window sequence reuses the results of one with an earlier start (paper 003, property 4)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Over: TypeAlias = WindowAggregate | WindowApply
 
 
 def share_transposed(node: Node, setting: RuleContext) -> Node | None:
-    """Make of two window sequences by time that differ in their start one: the later query's results are the earlier one's.
+    """Replace the later of two window sequences by time, which differ only in their start, by a filter of the earlier one.
 
-    So it is from the later query's first window on, if by property 4, as corrected, both have the same windows, and if no window
-    of the later query is cut at its start: a cut one holds less. Both read one stream, or what a union or a join reads of it.
-    Lifetimes and CTIs stay; results have other ids. Not in sessions with emit="watermark", where results that are held back hold
-    back the CTI.
+    Both must have the same windows from the later query's first window on, by property 4 as corrected, and no window of the later
+    query may be cut at its start, as a cut window has fewer rows. Both must be below the same union or join. Lifetimes and CTIs
+    stay; results have other ids. The rule does not fire in sessions with emit="watermark", in which results that are held back
+    hold back the CTI.
 
     Law: `w(start=t1)(s) == where(le >= the first end)(w(start=t0)(s))` for transposable sequences.
 
@@ -41,7 +41,7 @@ def share_transposed(node: Node, setting: RuleContext) -> Node | None:
     >>> [node.name for node in after.walk()], after.right.predicate
     (['Source', 'WindowAggregate', 'Where', 'Join'], Binary(op='>=', left=Life(end='le', side=0), right=Constant(value=14)))
 
-    Must not fire: where the windows are not the same, and where the later query's first windows are cut.
+    Must not fire: if the windows differ, or if the later query's first windows are cut.
 
     >>> def cut(start):
     ...     return sd.source("trips").windows(sd.astral.range_slide(4, 2), start=start).aggregate(n=sd.count())
@@ -59,7 +59,7 @@ def share_transposed(node: Node, setting: RuleContext) -> Node | None:
 
 
 def _first_shared(earlier: Over, later: Over) -> int | None:
-    """Return the LE from which on the later query's results are the earlier one's, None if there is none such."""
+    """Return the LE from which on both queries have the same results, None if there is none."""
     windows, shifted = earlier.windows, later.windows
     if not isinstance(windows, Sequenced) or not isinstance(shifted, Sequenced) or windows == shifted:
         return None
@@ -71,7 +71,7 @@ def _first_shared(earlier: Over, later: Over) -> int | None:
 
 
 def _first_end(windows: Sequenced, shifted: Sequenced) -> int | None:
-    """Return where the first window of a sequence ends that is one of another, uncut, all its windows too."""
+    """Return the end of the first window of `shifted` if all its windows are uncut windows of the earlier sequence, else None."""
     starts = windows.start, shifted.start
     if starts[0] is None or starts[1] is None or starts[0] > starts[1]:
         return None

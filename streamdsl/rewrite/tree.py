@@ -1,4 +1,4 @@
-"""Plans as trees with bodies: their nodes, and one node replaced."""
+"""Traversal of plans including the bodies of group-applies, and replacing a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamdsl.plan.node import GroupApply, Node
 
 
 def nodes(plan: Node) -> Iterator[Node]:
-    """Yield the nodes of a plan, those of the bodies of groups too, inputs before their readers.
+    """Yield the nodes of a plan, including those in bodies of group-applies, inputs before their readers.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> [node.name for node in nodes(shift(Source("trips"), 5))]
@@ -22,7 +22,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def below(node: Node) -> tuple[Node, ...]:
-    """Return the nodes that a node stands on: its inputs, and the body of groups.
+    """Return the nodes directly below a node: its inputs, and the body of a group-apply.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> below(shift(Source("trips"), 5))[0].source
@@ -32,7 +32,7 @@ def below(node: Node) -> tuple[Node, ...]:
 
 
 def replaced(plan: Node, old: Node, new: Node) -> Node:
-    """Return a plan with one node replaced, for all that read it.
+    """Return a plan with one node replaced for all its readers.
 
     >>> from streamdsl.plan.node import Distinct, Source
     >>> trips = Source("trips")
@@ -50,7 +50,7 @@ def replaced(plan: Node, old: Node, new: Node) -> Node:
 
 
 def _over(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a node over changed inputs, and of a changed body."""
+    """Return a node with `change` applied to its inputs, and to the body of a group-apply."""
     changed = node.map_inputs(change)
     if isinstance(changed, GroupApply) and (body := change(changed.body)) is not changed.body:
         return replace(changed, body=body)

@@ -33,7 +33,7 @@ catalog = _repository.catalog
 
 
 class _CallablePackage(ModuleType):
-    """A package that is called as its repository is, and pickled by its name as modules are."""
+    """The class of this package: calling the package calls the repository. It is pickled by its name."""
 
     def __call__(self, name: str, f: Any = None, /, *, where: Any = None, **parameters: Any) -> Agg[Any, Any]:
         return _repository(name, f, where=where, **parameters)

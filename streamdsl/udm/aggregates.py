@@ -1,4 +1,4 @@
-"""Aggregates of a plan: a module with the expression that it is taken of, bound to a stream."""
+"""Aggregates in a plan: a module with its argument and filter as expressions over a stream's rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdsl.udm.builtin import Count
 
 @dataclass(frozen=True, slots=True)
 class BoundAgg:
-    """An aggregate whose expressions are traced over a stream: part of a plan."""
+    """An aggregate in a plan: a module, its argument (None: the payload), and the filter of its rows (None: all rows)."""
 
     function: AnyUDA[Any, Any]
     argument: Expr | None = None
@@ -20,7 +20,7 @@ class BoundAgg:
 
     @property
     def given(self) -> Expr:
-        """What the module is given of a row: its expression's value, else the payload; a count of rows only that there is one.
+        """The argument as an expression: by default the payload, or for `count` a constant, as it does not read rows.
 
         >>> BoundAgg(Count()).given
         Constant(value=True)
@@ -31,5 +31,5 @@ class BoundAgg:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it is the number of rows, whatever they are."""
+        """Whether the aggregate is the number of all rows of a window."""
         return self.argument is None and self.where is None and isinstance(self.function, Count)

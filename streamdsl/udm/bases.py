@@ -45,31 +45,31 @@ class WindowDescriptor(NamedTuple):
 
 
 class UDM(ABC):
-    """What all modules share: the properties that the optimizer may use, each a promise that can be tested."""
+    """The base of all modules, with the properties that engines and the optimizer rely on; `check_udm` tests these promises."""
 
     time_sensitive: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
     returns_many: ClassVar[bool] = False
     vectorized: ClassVar[bool] = False
-    """Payloads come as an ndarray (scalars) or as a mapping of ndarrays (records)."""
+    """Payloads are passed as an ndarray (scalars), or as a mapping of ndarrays by field (records)."""
     deterministic: ClassVar[bool] = True
-    """Equal members give equal results. Where that is not so, what went out is remembered and retracted as it was."""
+    """Equal members give equal results. If False, emitted results are stored, so that they can be retracted unchanged."""
     order_insensitive: ClassVar[bool] = True
-    """Members may come in any order. Where that is not so, they come by original (LE, payload), and no state is kept."""
+    """The order of members does not matter. If False, they come in order of original (LE, payload), and no state is kept."""
     time_bound: ClassVar[bool] = False
-    """A change of the input at time s changes no output before s; `Output.TIME_BOUND` asks for it."""
+    """A change of the input at time s changes no output before s; `Output.TIME_BOUND` requires it."""
     ignores_ends_beyond_window: ClassVar[bool] = False
-    """Where a member ends after its window makes no difference: clipping ends to the window changes nothing."""
+    """Ends of members beyond the window do not matter: clipping them to the window changes no result."""
     float_error: ClassVar[float] = 0.0
-    """By how much, as a share or in itself, a float of the results may be off for what has left the window; 0: by nothing."""
+    """The relative or absolute error that members removed from the state may leave in floats of the results; 0 for none."""
     mergeable: ClassVar[bool] = False
-    """States of parts of a window may be combined by `merge_states`; true of itself where a class defines that."""
+    """States of parts of a window may be combined by `merge_states`; set to True on a class that defines that method."""
     commutes_with_filter_on: ClassVar[Sequence[str]] = ()
-    """Fields of the results: to filter the results by them is to filter the members by the fields of the same names."""
+    """Fields of the results: a filter on them gives the same before the module, on the members' fields of the same names."""
     state_types: ClassVar[Sequence[type]] = ()
-    """The classes that its state is built of, besides those that its annotations name: a checkpoint restores no others."""
+    """Classes of objects in its state, besides those in its annotations: a checkpoint restores no others."""
     reads: ClassVar[Sequence[str] | None] = None
-    """The only fields of the payload that the module reads; None: perhaps all."""
+    """The fields of the payload that the module reads, None if it may read all."""
 
     @property
     def label(self) -> str:
@@ -81,10 +81,10 @@ _NOTHING: Any = object()
 
 
 class AnyUDA(UDM, Generic[In, Out]):
-    """What all aggregates share: one value per window."""
+    """The base of all aggregates: one value per window."""
 
     empty_result: Any = None
-    """The value of a window none of whose rows is left by the aggregate's `where=`."""
+    """The value of a window all of whose rows are excluded by the aggregate's `where=`."""
 
     def of(self: AnyUDA[I, O], f: Callable[[T], I] = _NOTHING) -> Agg[T, O]:
         """Return this aggregate of an expression over the stream's rows (paper 001, IV.C, the mapping expression)."""
@@ -101,7 +101,7 @@ class AnyUDA(UDM, Generic[In, Out]):
 class Agg(Generic[T_contra, O_co]):
     """An aggregate of an expression over rows of type T, giving O; `aggregate(...)` binds it to a stream.
 
-    Without an expression the module is given whole payloads.
+    Without an expression the module receives whole payloads.
     """
 
     function: AnyUDA[Any, O_co]
@@ -110,7 +110,7 @@ class Agg(Generic[T_contra, O_co]):
 
 
 class AnyUDO(UDM, Generic[In, Out]):
-    """What all operators share: zero or more payloads per window."""
+    """The base of all operators: zero or more payloads per window."""
 
     returns_many: ClassVar[bool] = True
 
@@ -127,7 +127,7 @@ class UDA(AnyUDA[In, Out]):
 
     @abstractmethod
     def compute_result(self, payloads: Sequence[In]) -> Out:
-        """Return the window's value; `payloads` is a bag, never empty."""
+        """Return the window's value; `payloads` is a non-empty bag, in no particular order."""
 
 
 class TimeSensitiveUDA(AnyUDA[In, Out]):
@@ -137,7 +137,7 @@ class TimeSensitiveUDA(AnyUDA[In, Out]):
 
     @abstractmethod
     def compute_result(self, events: Sequence[IntervalEvent[In]], window: WindowDescriptor) -> Out:
-        """Return the window's value; `events` is a bag, lifetimes clipped as the query says."""
+        """Return the window's value; `events` is a bag, with lifetimes clipped by the query's `clip`."""
 
 
 class UDO(AnyUDO[In, Out]):
@@ -149,7 +149,7 @@ class UDO(AnyUDO[In, Out]):
 
 
 class TimeSensitiveUDO(AnyUDO[In, Out]):
-    """A time-sensitive operator: the events of a window in, any number of events out, stamped by the module."""
+    """A time-sensitive operator: the events of a window in, any number of events out, with lifetimes from the module."""
 
     time_sensitive: ClassVar[bool] = True
 
@@ -159,7 +159,7 @@ class TimeSensitiveUDO(AnyUDO[In, Out]):
 
 
 class Incremental(UDM, Generic[State]):
-    """What all incremental modules share: a state per window, from which the result is computed (paper 001, IV.A.2)."""
+    """The base of all incremental modules: a state per window, from which the result is computed (paper 001, IV.A.2)."""
 
     incremental: ClassVar[bool] = True
 
@@ -173,23 +173,23 @@ class Incremental(UDM, Generic[State]):
         """Return the state of a window without members."""
 
     def copy_state(self, state: State) -> State:
-        """Return a state of its own with the same content; by default a deep copy."""
+        """Return an independent copy of a state; by default a deep copy."""
         return copy.deepcopy(state)
 
     def merge_states(self, a: State, b: State) -> State:
-        """Return the state of the members of both; it may change and return `a`, and may not keep parts of `b`. Optional."""
+        """Return the state of the members of both; it may change and return `a`, but must not share parts of `b`. Optional."""
         raise _undefined(self, "merge_states", "its partial states are not combined")
 
 
 class OverPayloads(Incremental[State], Generic[In, State]):
-    """What the time-insensitive incremental modules share: payloads go into the state, and out of it."""
+    """The base of time-insensitive incremental modules: payloads are added to the state, and removed from it."""
 
     @abstractmethod
     def add_event_to_state(self, state: State, payload: In) -> State:
-        """Return the state with one more payload; it may change the state that it is given."""
+        """Return the state with one more payload; it may change `state` in place."""
 
     def remove_event_from_state(self, state: State, payload: In) -> State:
-        """Return the state with one payload less; it may change the state that it is given. Optional."""
+        """Return the state with one payload less; it may change `state` in place. Optional."""
         raise _undefined(self, "remove_event_from_state", "its windows are computed anew")
 
     def add_events_to_state(self, state: State, payloads: Sequence[In]) -> State:
@@ -206,19 +206,19 @@ class OverPayloads(Incremental[State], Generic[In, State]):
 
 
 class OverEvents(Incremental[State], Generic[In, State]):
-    """What the time-sensitive incremental modules share: events go into the state, and out of it.
+    """The base of time-sensitive incremental modules: events are added to the state, and removed from it.
 
-    A change of a member's lifetime, clipped as the query says, is its removal and its addition.
+    A change of a member's clipped lifetime is a removal and an addition.
     """
 
     time_sensitive: ClassVar[bool] = True
 
     @abstractmethod
     def add_event_to_state(self, state: State, event: IntervalEvent[In], window: WindowDescriptor) -> State:
-        """Return the state with one more event; it may change the state that it is given."""
+        """Return the state with one more event; it may change `state` in place."""
 
     def remove_event_from_state(self, state: State, event: IntervalEvent[In], window: WindowDescriptor) -> State:
-        """Return the state with one event less; it may change the state that it is given. Optional."""
+        """Return the state with one event less; it may change `state` in place. Optional."""
         raise _undefined(self, "remove_event_from_state", "its windows are computed anew")
 
     def add_events_to_state(self, state: State, events: Sequence[IntervalEvent[In]], window: WindowDescriptor) -> State:
@@ -235,9 +235,9 @@ class OverEvents(Incremental[State], Generic[In, State]):
 
 
 class IncrementalUDA(OverPayloads[In, State], AnyUDA[In, Out], Generic[In, State, Out]):
-    """A time-insensitive aggregate with a state per window: only what changes reaches it.
+    """A time-insensitive aggregate with a state per window: only added and removed members are passed to it.
 
-    What is removed must leave no trace, and a float sum keeps one: `(1.0 + 1e16) - 1e16` is 0.0. Fractions are exact:
+    Removal must undo addition exactly, which float sums do not: `(1.0 + 1e16) - 1e16` is 0.0. Fractions are exact:
 
     >>> from fractions import Fraction
     >>> class Mean(IncrementalUDA[float, tuple[Fraction, int], float]):
@@ -262,7 +262,7 @@ class IncrementalUDA(OverPayloads[In, State], AnyUDA[In, Out], Generic[In, State
 
 
 class TimeSensitiveIncrementalUDA(OverEvents[In, State], AnyUDA[In, Out], Generic[In, State, Out]):
-    """A time-sensitive aggregate with a state per window: only what changes reaches it."""
+    """A time-sensitive aggregate with a state per window: only added and removed members are passed to it."""
 
     @abstractmethod
     def compute_result(self, state: State, window: WindowDescriptor) -> Out:
@@ -270,7 +270,7 @@ class TimeSensitiveIncrementalUDA(OverEvents[In, State], AnyUDA[In, Out], Generi
 
 
 class IncrementalUDO(OverPayloads[In, State], AnyUDO[In, Out], Generic[In, State, Out]):
-    """A time-insensitive operator with a state per window: only what changes reaches it."""
+    """A time-insensitive operator with a state per window: only added and removed members are passed to it."""
 
     @abstractmethod
     def compute_result(self, state: State) -> Iterable[Out]:
@@ -278,7 +278,7 @@ class IncrementalUDO(OverPayloads[In, State], AnyUDO[In, Out], Generic[In, State
 
 
 class TimeSensitiveIncrementalUDO(OverEvents[In, State], AnyUDO[In, Out], Generic[In, State, Out]):
-    """A time-sensitive operator with a state per window: only what changes reaches it."""
+    """A time-sensitive operator with a state per window: only added and removed members are passed to it."""
 
     @abstractmethod
     def compute_result(self, state: State, window: WindowDescriptor) -> Iterable[IntervalEvent[Out]]:
@@ -289,7 +289,7 @@ AnyModule: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any]
 
 
 def can_remove(module: UDM) -> bool:
-    """Say whether an incremental module takes members out of its state; if not, its windows are computed anew.
+    """Say whether an incremental module can remove members from its state; if not, a removal recomputes the window.
 
     >>> from streamdsl.udm.builtin import Count
     >>> can_remove(Count())

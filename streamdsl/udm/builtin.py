@@ -1,7 +1,7 @@
 """The built-in aggregates: modules like any other, with their rules for None, NaN and ties (semantics, section 7).
 
-None is ignored. With nothing left `count` is 0, `collect` is empty, the others are None. Sums are exact, then rounded once, so
-that neither order nor corrections can show in a result.
+None is ignored. Without other values `count` and `count_distinct` are 0, `collect` is empty, and the others are None. Sums are
+exact and rounded once, so that results depend neither on the order of rows nor on earlier corrections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamdsl.udm.bases import UDA, IntervalEvent, TimeSensitiveUDA, WindowDesc
 
 
 class Builtin(UDA[Any, Any]):
-    """A built-in: equal to another of the same kind and settings."""
+    """The base of built-in aggregates, which are equal if they have the same class and settings."""
 
     @property
     def label(self) -> str:
@@ -55,7 +55,7 @@ class Count(Builtin):
 
 
 class Sum(Builtin):
-    """The sum; of integers exact beyond int64 too.
+    """The sum; sums of integers are exact even beyond int64.
 
     >>> Sum().compute_result([0.1] * 10), Sum().compute_result([2**63, 1])
     (1.0, 9223372036854775809)
@@ -99,7 +99,7 @@ class Max(Builtin):
 
 
 class Quantile(Builtin):
-    """The q-quantile: interpolated linearly, or the smallest value with at least a share q at or below it.
+    """The q-quantile: interpolated linearly, or the smallest value such that at least a share q of the values is at most it.
 
     >>> Quantile(0.5).compute_result([1, 2, 4]), Quantile(0.25, "inverted_cdf").compute_result([1, 2, 4, 8])
     (2, 1)
@@ -117,7 +117,7 @@ class Quantile(Builtin):
         self.method = method
 
     def position(self, size: int) -> tuple[int, Fraction]:
-        """Return where the quantile is in the order of so many values, and how far on the way to the next.
+        """Return the index of the quantile among `size` ordered values, and the share of the way from there to the next value.
 
         >>> Quantile(0.5).position(4)
         (1, Fraction(1, 2))
@@ -137,7 +137,7 @@ class Quantile(Builtin):
 
 
 class Median(Quantile):
-    """The middle value; of an even number the mean of the two.
+    """The middle value; for an even number of values the mean of the two in the middle.
 
     >>> Median().compute_result([1, 2, 4, 8])
     3.0
@@ -148,7 +148,7 @@ class Median(Quantile):
 
 
 class Variance(Builtin):
-    """The variance of the sample; None for one row.
+    """The sample variance; None for a single value.
 
     >>> Variance().compute_result([1, 3])
     2.0
@@ -164,7 +164,7 @@ class Variance(Builtin):
 
 
 class Stddev(Variance):
-    """The standard deviation of the sample; None for one row.
+    """The sample standard deviation; None for a single value.
 
     >>> Stddev().compute_result([1, 3]) ** 2
     2.0000000000000004
@@ -236,7 +236,7 @@ class Collect(Builtin):
 
 
 class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
-    """The sum of value x lifetime inside the window over the length of the window; always fully clipped (paper 001, IV.C).
+    """The sum of value x duration inside the window, divided by the window's duration; always fully clipped (paper 001, IV.C).
 
     >>> events = [IntervalEvent(0, 3, 4.0), IntervalEvent(2, 10, 8.0)]
     >>> TimeWeightedAvg().compute_result(events, WindowDescriptor(0, 10))
@@ -264,7 +264,7 @@ class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
 
 
 def exact_sum(values: Iterable[Any]) -> Any:
-    """Return the sum, exact and rounded once: no order, and no earlier value, shows in it.
+    """Return the exact sum, rounded once, so that it does not depend on the order of values.
 
     >>> exact_sum([1e100, 1.0, -1e100])
     1.0

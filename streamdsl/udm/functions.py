@@ -18,7 +18,7 @@ _FIELDS: Final = ("reads", "commutes_with_filter_on")
 
 
 class FunctionModule:
-    """A module that is one function: named after it, equal to another of the same function and properties."""
+    """A module that wraps a function and has its name; two are equal if function and properties are."""
 
     def __init__(self, function: Callable[..., Any], **properties: object) -> None:
         self.function = function
@@ -42,7 +42,7 @@ class FunctionModule:
 
 
 class FunctionUDA(FunctionModule, UDA[I, O], Generic[I, O]):
-    """A function of a window's payloads, as a time-insensitive aggregate; still called like the function."""
+    """A function of a window's payloads as a time-insensitive aggregate; it can still be called as a function."""
 
     def compute_result(self, payloads: Sequence[I]) -> O:
         """Return what the function returns."""
@@ -53,7 +53,7 @@ class FunctionUDA(FunctionModule, UDA[I, O], Generic[I, O]):
 
 
 class TimeSensitiveFunctionUDA(FunctionModule, TimeSensitiveUDA[I, O], Generic[I, O]):
-    """A function of a window's events and the window, as a time-sensitive aggregate; still called like the function."""
+    """A function of a window's events and the window as a time-sensitive aggregate; it can still be called as a function."""
 
     def compute_result(self, events: Sequence[IntervalEvent[I]], window: WindowDescriptor) -> O:
         """Return what the function returns."""
@@ -64,7 +64,7 @@ class TimeSensitiveFunctionUDA(FunctionModule, TimeSensitiveUDA[I, O], Generic[I
 
 
 class FunctionUDO(FunctionModule, UDO[I, O], Generic[I, O]):
-    """A function of a window's payloads, as a time-insensitive operator; still called like the function."""
+    """A function of a window's payloads as a time-insensitive operator; it can still be called as a function."""
 
     def compute_result(self, payloads: Sequence[I]) -> Iterable[O]:
         """Return what the function returns."""
@@ -75,7 +75,7 @@ class FunctionUDO(FunctionModule, UDO[I, O], Generic[I, O]):
 
 
 class TimeSensitiveFunctionUDO(FunctionModule, TimeSensitiveUDO[I, O], Generic[I, O]):
-    """A function of a window's events and the window, as a time-sensitive operator; still called like the function."""
+    """A function of a window's events and the window as a time-sensitive operator; it can still be called as a function."""
 
     def compute_result(self, events: Sequence[IntervalEvent[I]], window: WindowDescriptor) -> Iterable[IntervalEvent[O]]:
         """Return what the function returns."""
@@ -86,7 +86,7 @@ class TimeSensitiveFunctionUDO(FunctionModule, TimeSensitiveUDO[I, O], Generic[I
 
 
 class Properties(TypedDict, total=False):
-    """The properties that `@uda` and `@udo` take; each means what it means on a class (`UDM`)."""
+    """The properties that both `@uda` and `@udo` take, with the meaning of the attributes of `UDM`."""
 
     deterministic: bool
     order_insensitive: bool
@@ -108,7 +108,7 @@ class UDOProperties(Properties, total=False):
 
 
 class MakesUDA(Protocol):
-    """`@uda(...)`: what makes an aggregate of a function."""
+    """The type of `@uda(...)`: a decorator that turns a function into an aggregate."""
 
     @overload
     def __call__(self, function: Callable[[Sequence[I]], O], /) -> FunctionUDA[I, O]: ...
@@ -120,14 +120,14 @@ class MakesUDA(Protocol):
 
 
 class MakesVectorizedUDA(Protocol):
-    """`@uda(vectorized=True, ...)`: what makes an aggregate of a function of arrays."""
+    """The type of `@uda(vectorized=True, ...)`: a decorator that turns a function of arrays into an aggregate."""
 
     def __call__(self, function: Callable[[Any], O], /) -> FunctionUDA[Any, O]:
         """Return the function as an aggregate."""
 
 
 class MakesUDO(Protocol):
-    """`@udo(...)`: what makes an operator of a function."""
+    """The type of `@udo(...)`: a decorator that turns a function into an operator."""
 
     @overload
     def __call__(self, function: Callable[[Sequence[I]], Iterable[O]], /) -> FunctionUDO[I, O]: ...
@@ -139,7 +139,7 @@ class MakesUDO(Protocol):
 
 
 class MakesVectorizedUDO(Protocol):
-    """`@udo(vectorized=True, ...)`: what makes an operator of a function of arrays."""
+    """The type of `@udo(vectorized=True, ...)`: a decorator that turns a function of arrays into an operator."""
 
     def __call__(self, function: Callable[[Any], Iterable[O]], /) -> FunctionUDO[Any, O]:
         """Return the function as an operator."""
@@ -156,8 +156,8 @@ def uda(*, vectorized: Literal[False] = False, **properties: Unpack[UDAPropertie
 def uda(function: Callable[..., Any] | None = None, /, *, vectorized: bool = False, **properties: Any) -> Any:
     """Make an aggregate of a function: of the payloads, or (two parameters) of the events and the window.
 
-    Used bare, or with the module's properties, which mean what they mean on a class (`UDM`); `empty` is its `empty_result`.
-    Raises `QueryError` for a function with other parameters, and for a property that there is not.
+    It is used bare, or with properties, which have the meaning of the attributes of `UDM`; `empty` is its `empty_result`.
+    Raises `QueryError` for a function with other parameters, and for an unknown property.
 
     >>> @uda
     ... def spread(prices: Sequence[float]) -> float:
@@ -190,8 +190,8 @@ def udo(*, vectorized: Literal[False] = False, **properties: Unpack[UDOPropertie
 def udo(function: Callable[..., Any] | None = None, /, *, vectorized: bool = False, **properties: Any) -> Any:
     """Make an operator of a function that returns an iterable: of the payloads, or (two parameters) of the events and the window.
 
-    Used bare, or with the module's properties, which mean what they mean on a class (`UDM`).
-    Raises `QueryError` for a function with other parameters, and for a property that there is not.
+    It is used bare, or with properties, which have the meaning of the attributes of `UDM`.
+    Raises `QueryError` for a function with other parameters, and for an unknown property.
 
     >>> @udo
     ... def extremes(prices: Sequence[float]) -> list[float]:
@@ -218,15 +218,13 @@ def _module(
     **properties: object,
 ) -> FunctionModule:
     if decorator == "uda" and inspect.isgeneratorfunction(function):
-        raise QueryError(
-            f"@uda makes one result of a window; {function!r} yields several", hint="a function that yields is a @udo"
-        )
+        raise QueryError(f"@uda needs a function with one result per window; {function!r} yields several", hint="use @udo for it")
     if not _reads_time(function, decorator):
         return kind(function, **properties)
     if properties["vectorized"]:
         raise QueryError(
             f"@{decorator}(vectorized=True) needs a function of the payloads; {function!r} takes events and the window",
-            hint="leave vectorized out: events come one by one",
+            hint="leave vectorized out: events are passed as objects",
         )
     return time_sensitive(function, **properties)
 
@@ -244,7 +242,7 @@ def _checked(decorator: str, known: type, properties: dict[str, Any]) -> dict[st
 
 def _names(name: str, given: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(given, str):
-        raise QueryError(f"{name}={given!r} is one text, not names of fields", hint=f"write {name}=({given!r},)")
+        raise QueryError(f"{name}={given!r} is a string, not a sequence of field names", hint=f"write {name}=({given!r},)")
     return None if given is None else tuple(given)
 
 
@@ -257,7 +255,7 @@ def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
         )
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:  # a builtin that does not say, such as max
+    except ValueError:  # a builtin without a signature, such as max
         return False
     required = [p for p in parameters if _is_positional(p) and p.default is p.empty]
     if not required and any(p.kind is p.VAR_POSITIONAL for p in parameters):

@@ -1,4 +1,4 @@
-"""The states of incremental modules: members go in and out change by change (paper 001, IV.A.2 and V.E)."""
+"""States of incremental modules: adding and removing members, merging, and computing results (paper 001, IV.A.2 and V.E)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Held(NamedTuple):
 
 
 class MemberChange(NamedTuple):
-    """What has become of a window's member: its RE before and now; None: it was no member, or is none any more."""
+    """A change of a window's member: its RE before and after, None if it is not a member before, or after."""
 
     member: Member
     re_old: int | None
@@ -29,12 +29,12 @@ class MemberChange(NamedTuple):
 
 
 def keeps_state(module: UDM) -> bool:
-    """Say whether the engine keeps a module's states: it is incremental, and no order of members matters to it."""
+    """Say whether the engine keeps a module's states: it is incremental, and the order of members does not matter to it."""
     return isinstance(module, Incremental) and module.order_insensitive
 
 
 def describe_state(module: UDM) -> str:
-    """Return how an incremental module's states are used, as `explain()` says it; nothing for another module.
+    """Return how the engine uses an incremental module's states, for `explain()`; "" for any other module.
 
     >>> from streamdsl.udm.builtin import Count
     >>> describe_state(Count())
@@ -50,19 +50,19 @@ def describe_state(module: UDM) -> str:
 
 
 def create(module: Any) -> Held:
-    """Return a module's state of no members."""
+    """Return the state of a window without members."""
     return Held(module.create_state(), 0)
 
 
 def build(module: Any, position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Held:
-    """Return a module's state made from all members of a window; `position` picks their argument."""
+    """Return the state of all members of a window; `position` is the index of the module's argument in each."""
     return add(module, position, create(module), members, window, clip)
 
 
 def advance(module: Any, position: int, held: Held, changes: Iterable[MemberChange], window: Lifetime, clip: Clip) -> Held | None:
-    """Return the state after some changes of the window's members; None if it must be built anew, as nothing can be removed.
+    """Return the state after changes of the window's members; None if members must be removed and the module cannot do that.
 
-    A time-sensitive module sees the change of a lifetime as a removal and an addition, and none where clipping hides it.
+    For a time-sensitive module a change of the clipped lifetime is a removal and an addition; other changes of ends are ignored.
     """
     removed, added = _moved(module, changes, window, clip)
     chosen = [member for member in removed if member.arguments[position] is not EXCLUDED]
@@ -82,22 +82,22 @@ def value(function: AnyUDA[Any, Any], held: Held, window: Lifetime) -> Any:
 
 
 def rows(module: AnyUDO[Any, Any], held: Held, window: Lifetime, output: Output) -> list[Stamped]:
-    """Return an operator's results for a window from its state, stamped as the output policy says."""
+    """Return an operator's results for a window from its state, with lifetimes by the output policy."""
     return stamped(module, [detached(item) for item in results_of(module, _compute(module, held, window))], window, output)
 
 
 def copied(module: Any, held: Held) -> Held:
-    """Return a state of its own for another window with the same members."""
+    """Return an independent copy of a state, for another window with the same members."""
     return Held(module.copy_state(held.state), held.n_members)
 
 
 def merge(module: Any, held: Held, other: Held) -> Held:
-    """Return the state of the members of both; the first may be changed, the second is not."""
+    """Return the state of the members of both; `held` may change in place, `other` stays as it is."""
     return Held(module.merge_states(held.state, other.state), held.n_members + other.n_members) if other.n_members else held
 
 
 def detached(value: Any) -> Any:
-    """Return a result that shares nothing that can change with the state it was taken from.
+    """Return a copy of a result that shares no mutable object with the state that it comes from.
 
     >>> state = [1]
     >>> shown = detached(state); state.append(2); shown
@@ -111,7 +111,7 @@ def _compute(module: Any, held: Held, window: Lifetime) -> Any:
 
 
 def add(module: Any, position: int, held: Held, members: Iterable[Member], window: Lifetime, clip: Clip) -> Held:
-    """Return the state with more members of a window, but for those whose argument is `EXCLUDED`."""
+    """Return the state with more members of a window, without those whose argument is `EXCLUDED`."""
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
     if not chosen:
         return held
@@ -137,7 +137,7 @@ def _moved(module: Any, changes: Iterable[MemberChange], window: Lifetime, clip:
 
 
 def _net(changes: Iterable[MemberChange]) -> Iterable[MemberChange]:
-    """Return one change for each member: a state that has waited must not be asked to remove what it was never given."""
+    """Return the net change of each member. Otherwise members that came and went meanwhile would be removed but never added."""
     net: dict[int, MemberChange] = {}
     for change in changes:
         earlier = net.get(id(change.member))

@@ -1,4 +1,4 @@
-"""Invoking modules: the members of one window in, stamped results out (paper 001, V.A). Every engine calls modules here."""
+"""Invoking modules: from the members of one window to results with lifetimes (paper 001, V.A), for all engines."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class _Excluded:
 
 
 EXCLUDED: Final = _Excluded()
-"""The argument of a row that an aggregate's `where=` leaves out."""
+"""The argument of a row that an aggregate's `where=` excludes."""
 
 
 class Member(Row, Protocol):
-    """A member of a window: its lifetime, payload, and the argument of each module evaluated on it."""
+    """A member of a window: its lifetime, its payload, and the values of all modules' arguments."""
 
     @property
     def arguments(self) -> Sequence[Any]: ...
 
 
 class MemberRow(NamedTuple):
-    """A member as a plain value."""
+    """A member as a tuple."""
 
     le: int
     re: int
@@ -56,12 +56,12 @@ class Stamped(NamedTuple):
 
 
 def member_order(member: Member) -> tuple[Any, ...]:
-    """Return the sort key in which modules see members: original LE, RE, payload."""
+    """Return the sort key of members, in whose order modules get them: original LE, RE, payload."""
     return (member.le, member.re, payload_order(member.payload))
 
 
 def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Any:
-    """Return one aggregate of a window; `members` in `member_order`, `position` picks their argument."""
+    """Return an aggregate of a window's members, in `member_order`; `position` is the index of its argument in each member."""
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
     if not chosen:
         return empty_result(function)
@@ -69,7 +69,7 @@ def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Membe
 
 
 def empty_result(function: AnyUDA[Any, Any]) -> Any:
-    """Return an aggregate's value where no row is left.
+    """Return an aggregate's value for a window all of whose rows are excluded.
 
     >>> from streamdsl.udm.builtin import Count
     >>> empty_result(Count())
@@ -80,9 +80,10 @@ def empty_result(function: AnyUDA[Any, Any]) -> Any:
 
 
 def seen(module: AnyModule, members: Sequence[Member], position: int, window: Lifetime, clip: Clip) -> Any:
-    """Return members as a module sees them: payloads, or events with clipped lifetimes.
+    """Return members in the form that a module takes: payloads, or events with clipped lifetimes.
 
-    To a module that needs order they come by original (LE, payload), in which a time-insensitive one cannot see where they end.
+    For a module that needs order they are sorted by original (LE, payload), without RE, which time-insensitive modules must not
+    depend on.
     """
     if not module.order_insensitive:
         members = sorted(members, key=lambda member: (member.le, payload_order(member.payload)))
@@ -92,7 +93,7 @@ def seen(module: AnyModule, members: Sequence[Member], position: int, window: Li
 
 
 def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
-    """Return the clipping of what time-sensitive modules see: full if each of them is always clipped, as `time_weighted_avg` is.
+    """Return the clipping that time-sensitive modules see: full if all are always clipped, as `time_weighted_avg` is.
 
     >>> from streamdsl.udm.builtin import Count, TimeWeightedAvg
     >>> seen_clip([Count(), TimeWeightedAvg()], Clip.NONE)
@@ -103,12 +104,12 @@ def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
 
 
 def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
-    """Return a UDO's results for a window, stamped as the output policy says."""
+    """Return a UDO's results for the members of a window, with lifetimes by the output policy."""
     return stamped(module, results_of(module, computed(module, seen(module, members, 0, window, clip), window)), window, output)
 
 
 def results_of(module: UDM, found: Any) -> list[Any]:
-    """Return the results in what a UDO has returned; `TypeError` for what is one payload by itself, or no iterable.
+    """Return the results of a UDO as a list; raises `TypeError` for a single payload, or another value that is not an iterable.
 
     >>> from streamdsl.udm.functions import udo
     >>> results_of(udo(sorted), ("a", "b"))
@@ -118,7 +119,7 @@ def results_of(module: UDM, found: Any) -> list[Any]:
         ...
     TypeError: sorted returned a value of type dict; an operator returns an iterable of results, for one of them a list of it
     """
-    # A frame can be iterated over too, and gives the names of its columns.
+    # A frame is iterable too, but over its column names.
     is_payload = isinstance(found, (str, bytes, Mapping)) or hasattr(found, "_fields") or hasattr(found, "columns")
     if is_payload or not isinstance(found, Iterable):
         raise TypeError(
@@ -129,7 +130,7 @@ def results_of(module: UDM, found: Any) -> list[Any]:
 
 
 def stamped(module: AnyUDO[Any, Any], events: Sequence[Any], window: Lifetime, output: Output) -> list[Stamped]:
-    """Return the results of a UDO for a window, stamped as the output policy says."""
+    """Return results of a UDO with lifetimes by the output policy, after checking the module's own timestamps."""
     if not module.time_sensitive:
         return [Stamped(*stamp(window, output), as_result(payload)) for payload in events]
     stamps = [_own_stamp(module, event, window) for event in events]
@@ -150,7 +151,7 @@ def stamped(module: AnyUDO[Any, Any], events: Sequence[Any], window: Lifetime, o
 
 
 def stamp(window: Lifetime, output: Output) -> Lifetime:
-    """Return the lifetime of results that have none of their own.
+    """Return the lifetime of results without timestamps of their own.
 
     >>> stamp(Lifetime(0, 10), Output.POINT_AT_END)
     Lifetime(le=10, re=11)
@@ -161,7 +162,7 @@ def stamp(window: Lifetime, output: Output) -> Lifetime:
 
 
 def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
-    """Return what `compute` gives; an exception of user code becomes a `UserCodeError` that names the place."""
+    """Return the result of `compute`; an exception of user code becomes a `UserCodeError` with the operator and the window."""
     try:
         return compute()
     except StreamDslError:
@@ -171,7 +172,7 @@ def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
 
 
 def computed(module: Any, members: Any, window: Lifetime) -> Any:
-    """Return what a module makes of a window's members, as it sees them; an incremental one of a state of their own.
+    """Return a module's result for members as `seen` returns them; for an incremental module from a new state.
 
     >>> from streamdsl.udm.builtin import Count
     >>> computed(Count(), ["a", "b"], Lifetime(0, 10))
@@ -184,7 +185,7 @@ def computed(module: Any, members: Any, window: Lifetime) -> Any:
 
 
 def payloads_of(module: Any, values: list[Any]) -> Any:
-    """Return payloads as a time-insensitive module sees them: themselves, or in arrays if it is vectorized."""
+    """Return payloads in the form that a time-insensitive module takes: a list, or arrays if it is vectorized."""
     if not module.vectorized:
         return values
     if values and Schema.of_payload(values[0]).shape is not Shape.SCALAR:
@@ -219,5 +220,5 @@ def _tick(module: Any, time: object, window: Lifetime) -> int:
 
 
 def as_result(value: Any) -> Any:
-    """Return what a module gives as a payload of plain Python values."""
+    """Return a module's result as a payload of plain Python values."""
     return as_payload(to_plain_value(value))

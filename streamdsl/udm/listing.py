@@ -1,4 +1,4 @@
-"""What the repository's catalog shows: a row per module, as text, as a table in Jupyter, or as a frame."""
+"""The repository's catalog: an entry per module, shown as text, as a table in Jupyter, or as a frame."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROPERTIES: Final = (
     "reads",
     "commutes_with_filter_on",
 )
-"""The attributes by which a module says what it is and promises, as in `UDM`."""
+"""The attributes of `UDM` that the catalog lists."""
 
 _KINDS: Final[dict[str, type]] = {"uda": AnyUDA, "udo": AnyUDO, "udso": UDSO}
 _TITLES: Final = ("name", "kind", "signature", "parameters", "properties", "description", "origin")
@@ -40,32 +40,32 @@ _NAME_WIDTH: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the catalog: what a name stands for, or the error that its use raises."""
+    """An entry of the catalog: the module that a name stands for, or the error that its use raises."""
 
     name: str
     origin: str
-    """Who gives it: this program, a distribution with its version, or streamdsl itself."""
+    """The provider: this program, a distribution with its version, or streamdsl itself."""
     path: str
-    """Where it is defined, `module:name`."""
+    """The place of its definition, `module:name`."""
     kind: str = ""
-    """`"uda"` (for `aggregate`), `"udo"` (for `apply`) or `"udf"` (for expressions)."""
+    """`"uda"` (for `aggregate`), `"udo"` (for `apply`), `"udso"` (for `scan`) or `"udf"` (for expressions)."""
     signature: str = ""
     parameters: str = ""
-    """What `sd.udm(name, f, ...)` and `sd.udm.get(name, ...)` take to make it, with defaults."""
+    """The parameters of `sd.udm(name, f, ...)` and `sd.udm.get(name, ...)` for it, with defaults."""
     properties: Mapping[str, Any] = field(default_factory=dict)
-    """The module's `PROPERTIES`, but those that only an instance knows; a function for expressions has none."""
+    """The module's `PROPERTIES`, without those that only an instance has; empty for a function of expressions."""
     description: str = ""
     """The first line of its docstring."""
     error: str | None = None
 
     @property
     def call(self) -> str:
-        """The name, with the parameters if it has some."""
+        """The name, followed by the parameters if there are any."""
         return f"{self.name}({self.parameters})" if self.parameters else self.name
 
     @property
     def words(self) -> str:
-        """The properties in which the module differs from the plain one."""
+        """The properties that differ from the defaults of `UDM`, as text."""
         return ", ".join(_word(name, value) for name, value in self.properties.items() if value != getattr(UDM, name))
 
     @property
@@ -75,7 +75,7 @@ class Entry:
 
 
 class Catalog(Sequence[Entry]):
-    """The modules of a repository: a list of `Entry`, by origin and name."""
+    """The modules of a repository: a sequence of `Entry`, ordered by origin and name."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries = tuple(entries)
@@ -115,7 +115,7 @@ class Catalog(Sequence[Entry]):
 
 
 def entry_of(name: str, module: Any, origin: str, path: str) -> Entry:
-    """Return the row of a module.
+    """Return the entry of a module.
 
     >>> from streamdsl.udm.builtin import TimeWeightedAvg
     >>> entry = entry_of("load", TimeWeightedAvg, "streamdsl", "streamdsl.udm.builtin:TimeWeightedAvg")
@@ -137,7 +137,7 @@ def entry_of(name: str, module: Any, origin: str, path: str) -> Entry:
 
 
 def kind_of(module: object) -> str:
-    """Return `"uda"`, `"udo"`, `"udso"` or `"udf"`, or nothing for what is no module, a class or an instance."""
+    """Return the kind of a module, class or instance: `"uda"`, `"udo"`, `"udso"` or `"udf"`; "" if it is not a module."""
     if isinstance(module, Udf):
         return "udf"
     cls = module if isinstance(module, type) else type(module)

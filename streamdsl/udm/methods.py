@@ -1,4 +1,4 @@
-"""What methods of modules may be: they are called for rows and windows, as lambdas are."""
+"""The check that methods of modules are plain functions, as they are called for rows and windows and must return values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _KINDS: Final = (bases.__name__, stream_operator.__name__)
 
 @lru_cache(maxsize=256)
 def check_methods(kind: type[UDM]) -> None:
-    """Raise `QueryError` for a class of modules with a method that gives no value: an async one, or one that yields.
-
-    The results of an operator may be yielded.
+    """Raise `QueryError` for a class of modules with an async method, or a generator; only operators may yield their results.
 
     >>> class Late(bases.UDA):
     ...     async def compute_result(self, payloads): return len(payloads)
@@ -36,6 +34,6 @@ def check_methods(kind: type[UDM]) -> None:
 
 
 def _called(kind: type[UDM]) -> list[str]:
-    """Return the names of the methods that a kind of module has."""
+    """Return the names of the methods that the base classes of a module define."""
     own = (vars(base).items() for base in kind.__mro__ if base.__module__ in _KINDS)
     return sorted({name for items in own for name, value in items if isinstance(value, FunctionType)})

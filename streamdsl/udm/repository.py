@@ -1,7 +1,8 @@
-"""The repository: modules by name, so that who writes a query need not know who wrote its modules (paper 001, section I).
+"""The repository: modules by name, so that query writers need not know where modules come from (paper 001, section I).
 
-A name stands for what the program has registered; else for what an installed distribution provides by an entry point of the group
-`streamdsl.udms`, or for a built-in aggregate. Distributions are looked up at the first use, and loaded where they are used.
+A name stands for a module that the program has registered; else for one that an installed distribution provides by an entry point
+of the group `streamdsl.udms`, or for a built-in aggregate. Entry points are listed at the first use of the repository, and loaded
+when they are used.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP: Final = "streamdsl.udms"
-"""The group of the entry points by which a distribution provides modules: `name = "package.module:object"`."""
+"""The group of entry points through which distributions provide modules: `name = "package.module:object"`."""
 
 OWN: Final = "this program"
 BUILT_IN: Final = "streamdsl"
@@ -53,11 +54,11 @@ _BUILTINS: Final[dict[str, tuple[type[AnyUDA[Any, Any]], str]]] = {
     "time_weighted_avg": (builtin.TimeWeightedAvg, "float -> float"),
     "variance": (builtin.Variance, "float -> float"),
 }
-"""The built-in aggregates, and their types as `streamdsl.aggregates` has them."""
+"""The built-in aggregates, with their signatures in `streamdsl.aggregates`."""
 
 
 class Offer(NamedTuple):
-    """What somebody provides under a name, perhaps not loaded yet."""
+    """A module that is provided under a name, perhaps not loaded yet; `signature` replaces that of its annotations."""
 
     origin: str
     path: str
@@ -93,9 +94,9 @@ class Repository:
         where: Callable[[T], object] | None = None,
         **parameters: Any,
     ) -> Agg[T, Any]:
-        """Return the aggregate of that name, made with these parameters, of an expression; without one, of whole payloads.
+        """Return the aggregate with that name and these parameters, of an expression; without one, of whole payloads.
 
-        Raises `QueryError` where the name stands for nothing, for no aggregate, or for one that takes other parameters.
+        Raises `QueryError` if the name is unknown, does not stand for an aggregate, or for one that takes other parameters.
 
         >>> Repository()("quantile", lambda e: e.fare, q=0.5).function.compute_result([1, 2, 4])
         2
@@ -114,10 +115,10 @@ class Repository:
         return Agg(module, f, where)
 
     def get(self, name: str, /, *arguments: Any, **parameters: Any) -> Any:
-        """Return the module of that name, for `aggregate` or `apply`; a class is made, with these parameters.
+        """Return the module with that name, for `aggregate` or `apply`; a class is instantiated with these parameters.
 
         A function of expressions (`@sd.udf`) is returned as it is.
-        Raises `QueryError` where the name stands for nothing, or for what takes other parameters.
+        Raises `QueryError` if the name is unknown, or its module takes other parameters.
 
         >>> Repository().get("quantile", q=0.5).label
         'quantile'
@@ -126,7 +127,7 @@ class Repository:
         if not isinstance(module, type):
             if arguments or parameters:
                 raise QueryError(
-                    f"{name!r} is ready made and takes no parameters", hint="register the class to make it with parameters"
+                    f"{name!r} is not a class, so it takes no parameters", hint="register the class to give it parameters"
                 )
             return module
         try:
@@ -140,11 +141,11 @@ class Repository:
     @overload
     def register(self, name: str, /, *, replace: bool = False) -> Callable[[M], M]: ...
     def register(self, name: str, module: Any = None, /, *, replace: bool = False) -> Any:
-        """Give a module a name in this program, and return the module; without one, return the decorator that does it.
+        """Register a module under a name in this program, and return the module; without a module, return a decorator.
 
-        A module is a class, an instance, or a function with `@sd.uda`, `@sd.udo` or `@sd.udf`. It hides what a distribution has
-        under that name, and a built-in. Raises `QueryError` for anything else, and for a name that another module of the program
-        has already, unless it is to `replace` it.
+        A module is a class, an instance, or a function with `@sd.uda`, `@sd.udo` or `@sd.udf`. It hides modules of distributions
+        and built-ins with that name. Raises `QueryError` for anything else, and for a name that another module of the program
+        already has, unless `replace` is true.
 
         >>> from streamdsl.udm.builtin import Quantile
         >>> udm = Repository()
@@ -210,12 +211,12 @@ class Repository:
         return None
 
     def _choose(self, name: str) -> Offer:
-        """Return the only offer of a name."""
+        """Return the single offer of a name; raises `QueryError` if there are none or several."""
         offers = self._offers(name)
         if len(offers) > 1:
             raise QueryError(
                 f"{name!r} is provided by {' and by '.join(sorted(map(str, offers)))}",
-                hint=f"import the one that is meant, and register it: sd.udm.register({name!r}, ...)",
+                hint=f"import one of them, and register it: sd.udm.register({name!r}, ...)",
             )
         if not offers:
             raise self._unknown(name)
@@ -271,7 +272,7 @@ def _load(point: EntryPoint, origin: str) -> Module:
 
 
 def _checked(module: Any, shown: str) -> Module:
-    """Return what may stand in the repository; raises `QueryError` for anything else."""
+    """Return a module that can be registered; raises `QueryError` for any other object, named `shown` in the error."""
     if inspect.isabstract(module):
         raise QueryError(f"{shown} is abstract: it does not define {', '.join(sorted(module.__abstractmethods__))}")
     if not kind_of(module):
@@ -287,7 +288,7 @@ def _checked(module: Any, shown: str) -> Module:
 
 
 def _path(module: Any) -> str:
-    """Return where a module is defined, in the form of an entry point."""
+    """Return the place of a module's definition, in the form of an entry point."""
     function = module.function if isinstance(module, FunctionModule) else module
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}:{named.__qualname__}"
@@ -302,7 +303,7 @@ repository: Final = Repository()
 
 
 def name_of(module: object) -> str | None:
-    """Return the name that stands for a module, a class of modules or a function in this program, None if none does.
+    """Return the name that stands for a module, a class of modules or a function in this program, None if there is none.
 
     >>> name_of(builtin.Median)
     'median'

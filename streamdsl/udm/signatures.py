@@ -1,4 +1,4 @@
-"""What modules take and give, as text: read from type arguments, or from a function's annotations."""
+"""Signatures of modules as text, from type arguments of their classes or annotations of functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamdsl.udm.stream_operator import UDSO
 
 
 def signature(module: object) -> str:
-    """Return what a module takes of each member and gives for a window, or what a function of expressions takes and gives.
+    """Return a module's type of members and type of results, or the types of a function of expressions.
 
     >>> from streamdsl.udm.bases import UDA
     >>> class Longest(UDA[str, int]): ...
@@ -34,7 +34,7 @@ def signature(module: object) -> str:
 
 
 def parameters(module: object) -> str:
-    """Return what the name of a module is followed by to make it: its parameters with their defaults; nothing for an instance.
+    """Return the parameters of a class of modules with types and defaults; "" for an instance.
 
     >>> from streamdsl.udm.builtin import Count, Quantile
     >>> parameters(Quantile), parameters(Count), parameters(Count())
@@ -46,7 +46,7 @@ def parameters(module: object) -> str:
 
 
 def type_name(hint: object) -> str:
-    """Return a type as programs write it, without the names of modules.
+    """Return a type as it is written in programs, without the names of Python modules.
 
     >>> type_name(dict[str, int | None]), type_name(Literal["a"]), type_name(IntervalEvent[float])
     ('dict[str, int | None]', "Literal['a']", 'IntervalEvent[float]')
@@ -60,7 +60,7 @@ def type_name(hint: object) -> str:
     if hint is NoneType or hint is ...:
         return "None" if hint is NoneType else "..."
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is np.ndarray and get_args(arguments[-1]):  # what `NDArray` stands for in numpy before 2.5
+    if origin is np.ndarray and get_args(arguments[-1]):  # the expansion of `NDArray` in numpy before 2.5
         return f"NDArray[{type_name(*get_args(arguments[-1]))}]"
     if origin in (Union, UnionType):
         return " | ".join(map(type_name, arguments))
@@ -74,7 +74,7 @@ def _of_class(cls: type) -> tuple[object, object]:
 
 
 def _passed_on(cls: type, given: tuple[Any, ...]) -> tuple[object, object] | None:
-    """Return what a class with these type arguments passes on to `AnyUDA`, `AnyUDO` or `UDSO`, if it derives from one."""
+    """Return the input and output types that a class with these type arguments passes to `AnyUDA`, `AnyUDO` or `UDSO`."""
     if cls in (AnyUDA, AnyUDO, UDSO):
         return given[0], given[-1]
     known = dict(zip(getattr(cls, "__parameters__", ()), given, strict=True))
@@ -106,7 +106,7 @@ def _of_function(function: Callable[..., Any], returns_many: bool) -> tuple[obje
 
 
 def _element(hint: Any) -> object:
-    """Return the payload in the type of a collection: of `Sequence[IntervalEvent[P]]` it is P."""
+    """Return the payload type in the type of a collection: P for `Sequence[IntervalEvent[P]]`."""
     origin, arguments = get_origin(hint), get_args(hint)
     is_collection = isinstance(origin, type) and issubclass(origin, Iterable) and origin.__module__ != "numpy"
     inside = arguments[0] if is_collection and arguments else hint
@@ -123,12 +123,12 @@ def _of_udf(function: Udf[..., Any]) -> str:
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
-    except ValueError:  # a builtin that does not say
+    except ValueError:  # a builtin without a signature
         return None
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations, as they are written where a name in one of them is not known."""
+    """Return a function's annotations, unevaluated if they contain an unknown name."""
     try:
         return get_type_hints(function)
     except Exception:

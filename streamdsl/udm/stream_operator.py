@@ -1,4 +1,4 @@
-"""User-defined stream operators: modules that see one row after another and keep a state."""
+"""User-defined stream operators: modules that process rows one by one and keep a state."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ State = TypeVar("State")
 class UDSO(UDM, Generic[In, State, Out]):
     """A stateful operator over rows in order of (LE, payload, RE): `stream.scan(MyOperator())` runs it.
 
-    The results of a row have its lifetime. The state may be changed in place, and is returned with the results. Rows that come
-    late, and retractions, are no concern of the module: what they change is computed again.
+    The results of a row have its lifetime. The state may be changed in place, and is returned with the results. The module need
+    not handle late rows or retractions: the engine recomputes the results that they affect.
 
     >>> class Delta(UDSO[float, list[float], float]):
     ...     def create_state(self) -> list[float]:
@@ -35,9 +35,9 @@ class UDSO(UDM, Generic[In, State, Out]):
     """
 
     keeps_payloads: ClassVar[bool] = False
-    """Each result is the row's own payload: the output's payloads look as the input's do."""
+    """Each result is the row's own payload, so the output has the input's schema."""
     for_kept_states: ClassVar[str] = "define is_empty(state) on the class"
-    """What `sd.checks.check` advises where groups come and go, and the states of all stay."""
+    """The remedy that `sd.checks.check` gives if the states of all groups are kept for ever."""
 
     @abstractmethod
     def create_state(self) -> State:
@@ -45,19 +45,19 @@ class UDSO(UDM, Generic[In, State, Out]):
 
     @abstractmethod
     def process(self, state: State, payload: In, le: int) -> tuple[State, Iterable[Out]]:
-        """Return the state after a row, and the payloads that it causes; `le` is its LE in ticks."""
+        """Return the state after a row, and the payloads of its results; `le` is the row's LE in ticks."""
 
     def copy_state(self, state: State) -> State:
-        """Return a state that shares nothing that can change with this one."""
+        """Return an independent copy of a state: it must share no mutable object with it."""
         return copy.deepcopy(state)
 
     def is_empty(self, state: State) -> bool:
-        """Say whether a state is as good as a new one, so that a group of which no row can change may be forgotten."""
+        """Say whether a state is equivalent to a new one, so that it can be dropped once no row of its group can change."""
         return False
 
 
 class Sieve(UDSO[Any, State, Any]):
-    """A stream operator that lets some rows pass as they are, so that the output's payloads look as the input's do."""
+    """A stream operator that passes some rows unchanged, so that the output has the input's schema."""
 
     keeps_payloads: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ AnyUDSO: TypeAlias = UDSO[Any, Any, Any]
 
 
 def processed(module: AnyUDSO, state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
-    """Return what a stream operator makes of a row; `TypeError` for what is no pair of a state and an iterable of results.
+    """Process a row, and return the state and a list of results; raises `TypeError` if the module returns anything else.
 
     >>> class Broken(UDSO[int, int, int]):
     ...     def create_state(self): return 0
@@ -89,7 +89,7 @@ def processed(module: AnyUDSO, state: Any, payload: Any, le: int) -> tuple[Any, 
 
 
 def taken(module: AnyUDSO, found: Any) -> tuple[Any, list[Any]]:
-    """Return the state and the results, as payloads of their own, in what `process` has returned; errors as in `processed`."""
+    """Return the state and the results, detached from the state, from the value of `process`; errors as in `processed`."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise TypeError(
             f"{module.label}.process returned a value of type {type(found).__name__}; "

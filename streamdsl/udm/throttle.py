@@ -1,4 +1,4 @@
-"""The rows that are far enough from the last one that passed."""
+"""Throttling: rows with a minimal distance in time from the last row that passed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamdsl.udm.stream_operator import Sieve
 
 
 class Throttle(Sieve[int | None]):
-    """A row passes if its LE is at least `period` after that of the last one that passed; the state is the latter.
+    """A row passes if its LE is at least `period` after that of the last row that passed, which is the state.
 
     Rows come in order of (LE, payload, RE), and `period` is positive: of those with the same LE only the first can pass.
 
@@ -30,15 +30,15 @@ class Throttle(Sieve[int | None]):
         return f"throttle({self.period})"
 
     def create_state(self) -> int | None:
-        """Return the state before the first row: none has passed."""
+        """Return None: no row has passed."""
         return None
 
     def passes(self, state: int | None, payload: Any, le: int) -> tuple[int | None, bool]:
-        """Return the LE of the last row that has passed, and whether it is this one."""
+        """Return the LE of the last row that has passed, and whether that is this row."""
         return (le, True) if state is None or le - state >= self.period else (state, False)
 
     def copy_state(self, state: int | None) -> int | None:
-        """Return the state, which cannot change."""
+        """Return the state itself, which is immutable."""
         return state
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The k largest rows of a window, with ties: a choice among equals would depend on the order of arrival."""
+"""The k largest rows of a window, with ties, as a choice among equal rows would depend on the order of arrival."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamdsl.udm.bases import UDO
 
 
 class TopK(UDO[tuple[Any, Any], Any]):
-    """The rows, of `(value, row)`, with the k largest values and those equal to the last; with `rank`, pairs `(rank, row)`.
+    """From pairs `(value, row)` the rows with the k largest values, and ties of the last; with `rank`, pairs `(rank, row)`.
 
-    A rank is 1 + the number of larger rows. NaN is the largest value; rows whose value is None are left out.
+    A rank is 1 + the number of rows with larger values. NaN is the largest value; rows with the value None are excluded.
 
     >>> list(TopK(2, rank=True).compute_result([(5, "a"), (60, "b"), (9, "c"), (9, "d")]))
     [(1, 'b'), (2, 'c'), (2, 'd')]
@@ -30,7 +30,7 @@ class TopK(UDO[tuple[Any, Any], Any]):
         return f"top_{self.k}"
 
     def compute_result(self, payloads: Sequence[tuple[Any, Any]]) -> Iterator[Any]:
-        """Yield the largest rows, the largest first."""
+        """Yield the rows in descending order of their values."""
         rows = [row for row in payloads if row[0] is not None]
         places = [value for value, _ in rows]
         if any(map(is_nan, places)):

@@ -1,6 +1,6 @@
 """The lambda of `aggregate(lambda w: Stats(w.count(), w.avg(lambda e: e.fare)))`: traced into aggregates and their projection.
 
-A lambda that cannot be traced is called per window with a real window, which has the same methods over real rows.
+A lambda that cannot be traced is called for each window with an object that has the same methods over the window's rows.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ Module: TypeAlias = AnyUDA[Any, Any] | type[AnyUDA[Any, Any]]
 
 
 def trace_window(function: Callable[..., Any], schema: Schema | None) -> Aggregation:
-    """Return a window lambda's aggregates, and its result as an expression over them, the fields `a0`, `a1`, ...
+    """Return a window lambda's aggregates, and its result as an expression over their values, the fields `a0`, `a1`, ...
 
-    A lambda that cannot be traced is one aggregate, an `OpaqueWindow`. Raises `FieldNotFound` and `QueryError` as `trace` does.
+    A lambda that cannot be traced becomes a single aggregate, an `OpaqueWindow`. Raises `FieldNotFound` and `QueryError` as
+    `trace` does.
 
     >>> aggregates, projection = trace_window(lambda w: w.sum(lambda e: e.fare) / w.count(), None)
     >>> [agg.function.label for agg in aggregates], projection
@@ -71,7 +72,7 @@ def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | Non
 
 
 class Aggregates(ABC):
-    """The methods of a window: each an aggregate of an expression over its rows, or of the whole payloads."""
+    """The methods of a window in a lambda: each is an aggregate of an expression over its rows, or of whole payloads."""
 
     __slots__ = ()
 
@@ -108,11 +109,11 @@ class Aggregates(ABC):
         return self._take(builtin.Quantile(q, method), f, where)
 
     def stddev(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the standard deviation of the sample."""
+        """Return the sample standard deviation."""
         return self._take(builtin.Stddev(), f, where)
 
     def variance(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the variance of the sample."""
+        """Return the sample variance."""
         return self._take(builtin.Variance(), f, where)
 
     def count_distinct(self, f: Any = None, *, where: Any = None) -> Any:
@@ -132,11 +133,11 @@ class Aggregates(ABC):
         return self._take(builtin.Collect(), f, where)
 
     def time_weighted_avg(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the sum of value x lifetime inside the window over the window's length."""
+        """Return the sum of value x duration inside the window, divided by the window's duration."""
         return self._take(builtin.TimeWeightedAvg(), f, where)
 
     def udm(self, module: Any, f: Any = None, *, where: Any = None) -> Any:
-        """Return a user-defined aggregate."""
+        """Return the value of a user-defined aggregate."""
         return self._take(_instance(module), f, where)
 
 
@@ -156,13 +157,13 @@ def _instance(module: Any) -> AnyUDA[Any, Any]:
 
 
 class WindowE(E):
-    """An expression over the aggregates of a window; it does not mix with expressions over rows."""
+    """An expression over the aggregates of a window; operations with expressions over rows are refused."""
 
     __slots__ = ()
 
 
 class TracingWindow(SymbolicValue, Aggregates):
-    """The window that a lambda sees while it is traced."""
+    """The symbolic window with which a lambda is traced; it records the aggregates that the lambda calls."""
 
     __slots__ = ("_bound", "_copy", "_fields", "_function", "_schema")
 
@@ -179,7 +180,7 @@ class TracingWindow(SymbolicValue, Aggregates):
         return WindowE(Key())
 
     def traced(self, expr: Expr, attempt: TraceRecorder) -> Aggregation | None:
-        """Return the aggregation, or None if the trace does not account for everything that was computed."""
+        """Return the aggregation, or None if the result does not depend on each recorded operation."""
         bound = self._bound or [BoundAgg(builtin.Count())]
         own = set(map(id, self._fields))
         if any(isinstance(part, (Field, Whole)) and id(part) not in own for part in expr.walk()):
@@ -190,7 +191,8 @@ class TracingWindow(SymbolicValue, Aggregates):
     def __getattr__(self, name: str) -> Any:
         known = [name for name in vars(Aggregates) if not name.startswith("_")]
         raise QueryError(
-            f"a window has no {name!r}; it has: key, {', '.join(known)}", hint="w.udm(MyUDA(), lambda e: ...) takes your own"
+            f"a window has no {name!r}; it has: key, {', '.join(known)}",
+            hint="use w.udm(MyUDA(), lambda e: ...) for your own aggregate",
         )
 
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
@@ -210,7 +212,7 @@ class TracingWindow(SymbolicValue, Aggregates):
         return trace(self._original(f), (self._schema,))
 
     def _original(self, inner: FunctionType) -> FunctionType:
-        """Return a lambda inside the window lambda over the true values of its free names, not over the stand-ins."""
+        """Return a lambda inside the window lambda with the actual values of its free names instead of the stand-ins."""
         defaults = (*(inner.__defaults__ or ()), *(inner.__kwdefaults__ or {}).values())
         if not all(map(is_constant, defaults)):
             refuse("a default of a lambda is not a constant")
@@ -220,7 +222,7 @@ class TracingWindow(SymbolicValue, Aggregates):
 
 
 class FunctionRef(SymbolicValue):
-    """A function that may be an aggregate's argument, and is not called here."""
+    """The stand-in of a function that may be an aggregate's argument; a call of it ends the trace."""
 
     __slots__ = ("function",)
 
@@ -229,7 +231,7 @@ class FunctionRef(SymbolicValue):
 
 
 class ModuleRef(SymbolicValue):
-    """A module, or the class of one, for `w.udm`."""
+    """The stand-in of a module, or of a class of modules, for `w.udm`; a class may be called with constants."""
 
     __slots__ = ("module",)
 
@@ -267,7 +269,7 @@ def _opaque(function: Callable[..., Any]) -> Aggregation:
 
 
 def methods_used(function: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the names that a window lambda reads from its window, or None if the window goes where that cannot be seen.
+    """Return the attributes of its window that a lambda reads, or None if it uses the window in any other way.
 
     >>> sorted(methods_used(lambda w: w.count() if w.count() > 1 else w.max(lambda e: e.x)))
     ['count', 'max']
@@ -287,7 +289,7 @@ def methods_used(function: Callable[..., Any]) -> frozenset[str] | None:
 
 
 def _is_handed_down(instruction: dis.Instruction, variable: str, code: CodeType) -> bool:
-    """Say whether a variable only goes to a function inside, which since Python 3.13 is a LOAD_FAST of its cell."""
+    """Say whether an instruction only passes a variable to an inner function, since Python 3.13 by a LOAD_FAST of its cell."""
     is_cell = variable in code.co_cellvars or variable in code.co_freevars
     return instruction.opname in ("MAKE_CELL", "LOAD_CLOSURE") or (is_cell and instruction.opname.startswith("LOAD_FAST"))
 
@@ -304,7 +306,7 @@ def _variables(instruction: dis.Instruction) -> tuple[Any, ...]:
 
 
 class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
-    """A window lambda as one aggregate of whole payloads, called with a real window of lifetimes as the query clips them."""
+    """A window lambda that cannot be traced, as one aggregate of whole payloads; lifetimes are clipped by the query's `clip`."""
 
     order_insensitive: ClassVar[bool] = False
 
@@ -318,7 +320,7 @@ class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
         return f"opaque {self.name}"
 
     def compute_result(self, events: Sequence[Any], window: WindowDescriptor | None = None) -> Any:
-        """Return what the function makes of the window."""
+        """Return the result of the lambda for a `RealWindow` over these events."""
         if window is None:
             events, window = [IntervalEvent(0, 1, payload) for payload in events], WindowDescriptor(0, 1)
         found = self.function(RealWindow(events, window))
@@ -326,20 +328,20 @@ class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
 
 
 class OpaqueClippedWindow(OpaqueWindow):
-    """One that reads lifetimes by `time_weighted_avg` only."""
+    """An opaque window lambda that reads lifetimes only through `time_weighted_avg`."""
 
     always_clipped: ClassVar[bool] = True
     ignores_ends_beyond_window: ClassVar[bool] = True
 
 
 class OpaquePayloads(OpaqueWindow):
-    """One that reads no lifetimes."""
+    """An opaque window lambda that reads no lifetimes."""
 
     time_sensitive: ClassVar[bool] = False
 
 
 class RealWindow(Aggregates):
-    """The window that an opaque window lambda gets: the same methods, over real rows in order of (LE, payload).
+    """The window with which an opaque window lambda is called: aggregates over actual rows in order of (LE, payload).
 
     >>> RealWindow([IntervalEvent(0, 2, 10), IntervalEvent(1, 3, 20)], WindowDescriptor(0, 10)).avg(lambda e: e)
     15.0
@@ -353,7 +355,7 @@ class RealWindow(Aggregates):
         self.key = key
 
     def with_key(self, key: Any) -> RealWindow:
-        """Return the same window, of the group with this key."""
+        """Return the same window with the key of its group."""
         return RealWindow(self._events, self._window, key)
 
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
@@ -365,7 +367,7 @@ class RealWindow(Aggregates):
         kept = where is None or holds_row(_expression(where), row)
         given = BoundAgg(function, None if f is None else _expression(f)).given
         argument = project_row(given, row) if kept else EXCLUDED
-        # Clipped lifetimes have lost the order that the events come in, so modules that ignore them get positions instead.
+        # Clipped lifetimes no longer have the order of the events, so for time-insensitive modules positions replace them.
         life = (event.start_time, event.end_time) if function.time_sensitive else (position, position + 1)
         return MemberRow(*life, event.payload, (argument,))
 

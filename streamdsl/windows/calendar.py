@@ -1,4 +1,4 @@
-"""Windows that are days, weeks, months, quarters or years of a time zone."""
+"""Calendar windows: days, weeks, months, quarters or years of a time zone."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _MONDAY: Final = -3
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _CYCLE_MONTHS: Final = 4800
 _MOST: Final = 2**13
-"""The most windows whose starts are kept."""
+"""The most window starts that are cached."""
 _MARGIN: Final = 2**40
-"""Seconds that are more than all that is added on the way from a time to a date."""
+"""Seconds, more than any intermediate value may differ from the time that it is computed from."""
 _BEFORE: Final = 16
 _OFTEN: Final = 16
-"""After so many single times elsewhere, starts are kept there."""
+"""Every so many cache misses of single times, the cache is extended to the missed time."""
 _AFTER: Final = 256
-"""So many windows are found beyond those asked for: time goes on."""
+"""Windows that are cached beyond those needed, as later rows will need them; `_BEFORE` is the same for earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarPeriods(Grid):
     """The windows `[start of a period, start of the next)` in a time zone, of `every` periods each, counted from 1970 on.
 
-    A period starts at the first instant at which clocks show a date of it, or of a later one: windows are a partition of time,
-    whatever clocks do. `unit` is that of the stream.
+    A period starts at the first instant at which local clocks show one of its dates, or a later date. So windows partition time
+    even where clocks are put back, or skip a date. `unit` is the unit of the stream.
 
         Europe/Berlin   March 28    29         30
         day                 [--24h---)[--23h--)[--24h---)
@@ -137,25 +137,28 @@ class CalendarPeriods(Grid):
         return _starts_of(self).numbers(times - 1)
 
     def describe(self) -> str:
-        """Return `calendar(period, zone)`, with how many periods a window has if it has more than one."""
+        """Return `calendar(period, zone)`, with the number of periods per window if it is more than one."""
         every = "" if self.every == 1 else f", every={self.every}"
         return f"calendar({self.period}{every}, {self.tz})"
 
 
 class _Known(NamedTuple):
-    """The starts of some windows, one after the other: the number of the first, and their times."""
+    """The starts of consecutive windows: the number of the first, and all times as an array and as a list.
+
+    With `begun` a time is found in O(1), without it by bisection in O(log n).
+    """
 
     first: int
     times: Ticks
     listed: Sequence[int]
     width: int = 1
-    """In such a time at most one window starts."""
+    """The width of the buckets of `begun`: at most one window starts in each."""
     begun: Ticks | None = None
-    """How many windows have begun, after the first, when each such time does; None if there are too many."""
+    """For each bucket the number of windows after the first that start by its beginning; None if buckets would be too many."""
 
     @classmethod
     def of(cls, first: int, times: Ticks) -> _Known:
-        """Return the starts of windows from number `first` on."""
+        """Return the starts `times` of the windows from number `first` on, with buckets if these are not too many."""
         width, span = int(np.diff(times).min(initial=INFINITY)), int(times[-1]) - int(times[0])
         if not 0 < span // width < 4 * len(times):
             return cls(first, times, times.tolist())
@@ -163,7 +166,7 @@ class _Known(NamedTuple):
         return cls(first, times, times.tolist(), width, begun)
 
     def numbers(self, inside: Ticks) -> Ticks:
-        """Return the number of the window that each time is in; each is in one of them."""
+        """Return the number of the window that contains each time; all times must be between the first and the last start."""
         if self.begun is None:
             return np.searchsorted(self.times, inside, side="right") + (self.first - 1)
         found = self.begun[(inside - self.times[0]) // self.width]
@@ -172,7 +175,10 @@ class _Known(NamedTuple):
 
 
 class _Starts:
-    """The starts of windows: those of a stretch of time that has been asked for are kept, and searched."""
+    """The starts of calendar windows, with a cache of consecutive starts around the times that are in use.
+
+    The cache holds at most `_MOST` starts. Times outside of it are converted through local dates, which costs far more.
+    """
 
     def __init__(self, windows: CalendarPeriods) -> None:
         self._in_days, self._first_day = windows.period in _DAYS, 0 if windows.period == "day" else _MONDAY
@@ -181,12 +187,12 @@ class _Starts:
         self._dates = local_dates(windows.tz)
         skipped = np.array(self._dates.skipped if self._in_days and self._step == 1 else [], dtype=np.int64)
         self._skipped, self._without = skipped, skipped - np.arange(len(skipped))
-        """The days that are windows of no length, and so have no number, and the numbers that they would have had."""
+        """Dates that the zone skips, which are windows of no length and get no number; and the numbers that follow each gap."""
         self._lowest, self._highest = self._computed_number(MIN_TIME) + 1, self._computed_number(INFINITY)
         self._known = _Known(0, np.empty(0, dtype=np.int64), [])
         self._missed = 0
 
-    # One by one: exact for any integer
+    # Single values, exact for any integer.
 
     def start(self, k: int) -> int:
         """Return the start of window number `k`."""
@@ -195,7 +201,7 @@ class _Starts:
         return known.listed[place] if 0 <= place < len(known.listed) else self._computed_start(k)
 
     def number(self, time: int) -> int:
-        """Return the number of the window that a time is in."""
+        """Return the number of the window that contains a time."""
         known = self._known
         listed = known.listed
         if listed and listed[0] <= time < listed[-1]:
@@ -216,10 +222,10 @@ class _Starts:
         place = (day - self._first_day if self._in_days else _month_of(day)) // self._step
         return place - int(np.searchsorted(self._skipped, place))
 
-    # In columns
+    # Arrays.
 
     def starts(self, numbers: Ticks) -> Ticks:
-        """Return the start of each window; all are inside of the range of times."""
+        """Return the start of each window; all must be inside of the range of times."""
         if not len(numbers):
             return numbers
         known = self._reaching(int(numbers.min()), int(numbers.max()))
@@ -228,7 +234,7 @@ class _Starts:
         return self._computed_starts(numbers)
 
     def numbers(self, times: Ticks) -> Ticks:
-        """Return the number of the window that each time is in."""
+        """Return the number of the window that contains each time."""
         if not len(times):
             return times
         least, most = int(times.min()), int(times.max())
@@ -241,7 +247,7 @@ class _Starts:
         return known.numbers(times)
 
     def _reaching(self, low: int, high: int) -> _Known | None:
-        """Return known starts, those of windows `low` to `high` and of the next among them; None if there are too many."""
+        """Return cached starts that cover windows `low` to `high` and the next one; None if these are too many to cache."""
         known = self._known
         if not (len(known.listed) and known.first <= low and high + 1 < known.first + len(known.listed)):
             self._extend(low, high)
@@ -250,7 +256,7 @@ class _Starts:
         return known if is_there else None
 
     def _extend(self, low: int, high: int) -> None:
-        """Find the starts of windows `low` to `high` and of some around them, if these are not too many."""
+        """Cache the starts of windows `low` to `high` and of some around them, unless these are too many."""
         first, last = max(self._lowest, low - _BEFORE), min(self._highest, high + _AFTER)
         known = self._known
         if len(known.listed):
@@ -276,7 +282,7 @@ class _Starts:
         return places - np.searchsorted(self._skipped, places) if len(self._skipped) else places
 
     def _is_near_an_end(self, least: int, most: int) -> bool:
-        """Say whether what is computed on the way may leave int64."""
+        """Say whether intermediate values may overflow int64, so that only Python integers are exact."""
         return least // self._second < MIN_TIME + _MARGIN or most // self._second > INFINITY - _MARGIN
 
 

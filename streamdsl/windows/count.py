@@ -1,4 +1,4 @@
-"""Count windows: the periods that hold N consecutive distinct starts, or ends (paper 001, III.B.4)."""
+"""Count windows: the periods from one start (or end) of an event to the N-th from there (paper 001, III.B.4)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CountBy: TypeAlias = Literal["start", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Count(Windows):
-    """For every N consecutive distinct starts `s_1 .. s_N`: the window `[s_1, s_N + 1)`; likewise finite ends.
+    """For every N consecutive distinct starts `s_1 .. s_N` the window `[s_1, s_N + 1)`; with `by="end"` for finite ends.
 
-    An event belongs if its start (end) is inside the window, which replaces overlap. With fewer than N there is no window.
+    An event belongs if its start (end) is inside the window; overlap does not matter. With fewer than N there is no window.
 
         starts      |   |      |
         N = 2       [----)
@@ -56,8 +56,8 @@ class Count(Windows):
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
         """The (N-1)-th largest distinct start (end) before c, the smallest if there are fewer, c if none or N = 1.
 
-        A window that starts there still waits for its last point. Counted by start, if the module reads REs: also no later than
-        the first window with a member that may still change its end.
+        A window from there on still lacks its last start (end). If windows count starts and the module reads REs, the result is
+        at most the LE of the first window with a member whose end may still change.
         """
         points = sorted({p for life in lives if (p := self.position(life)) is not None and p < c})
         waiting = points[-(self.n - 1) :] if self.n > 1 else []
@@ -70,7 +70,7 @@ class Count(Windows):
         return Count(min(self.n, 2), self.by)
 
     def position(self, life: Lifetime) -> int | None:
-        """Return the endpoint that counts; None for an event that has none (no finite end, or an empty lifetime).
+        """Return the counted endpoint; None for an event without one (no finite end, or an empty lifetime).
 
         >>> Count(2, "end").position(Lifetime(1, INFINITY)) is None
         True
@@ -88,7 +88,7 @@ class Count(Windows):
         return [w for w in windows if w.re <= until]
 
     def belongs(self, life: Lifetime, window: Lifetime) -> bool:
-        """Say whether the endpoint that counts is inside the window."""
+        """Say whether the counted endpoint is inside the window."""
         position = self.position(life)
         return position is not None and window.le <= position < window.re
 

@@ -1,4 +1,4 @@
-"""Windows of a grid: they are numbered along time, whatever rows there are; rows only enter and leave them."""
+"""Grids: windows that are numbered along time and do not depend on rows; rows only enter and leave them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streamdsl.windows.spec import Ends, Windows, open_starts
 
 @dataclass(frozen=True, slots=True)
 class Grid(Windows):
-    """The base of kinds whose windows are there before any row: window k starts and ends later than window k - 1.
+    """The base of kinds whose windows do not depend on rows: window k starts and ends later than window k - 1.
 
-    What a kind says of a single window may lie outside of the range of times; in columns it is asked from `lowest` on only.
+    Methods for a single window may return times outside of int64; methods for arrays are called for times >= `lowest` only.
     """
 
     @abstractmethod
@@ -55,26 +55,26 @@ class Grid(Windows):
     @property
     @abstractmethod
     def longest(self) -> int:
-        """A duration that no window exceeds."""
+        """An upper bound of the duration of a window."""
 
     @property
     @abstractmethod
     def least_hop(self) -> int:
-        """A duration that, in the long run, is not more than the one from the start of a window to that of the next."""
+        """A lower bound of the average duration from one window's start to the next one's."""
 
     @property
     @abstractmethod
     def per_point(self) -> int | None:
-        """The number of windows that each point is in, None if that differs."""
+        """The number of windows that contain a point, None if it differs between points."""
 
     @property
     def most_per_point(self) -> int:
-        """The most windows that a point can be in."""
+        """An upper bound of the number of windows that contain a point."""
         return -(-self.longest // self.least_hop) if self.per_point is None else self.per_point
 
     @property
     def lowest(self) -> int:
-        """A time from which on all windows, and what is computed on the way to them, are inside of the range of times."""
+        """A time from which on all windows, and the intermediate values of their computation, fit into int64."""
         return MIN_TIME + self.longest + self.least_hop
 
     @property
@@ -102,12 +102,12 @@ class Grid(Windows):
         return self.longest + self.least_hop
 
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """The smallest W.LE over all windows of the grid, empty ones too, that are not closed; at most c."""
+        """The smallest W.LE of the windows that are not closed, empty ones included; at most c."""
         ending_later = self.start(self.first_ending_after(c))
         return min(c, ending_later, *open_starts(self, lives, reads_re, c))
 
     def window(self, k: int) -> Lifetime:
-        """Return window number `k`; `TimeOverflow` if it leaves the range of times.
+        """Return window number `k`; raises `TimeOverflow` if it leaves the range of times.
 
         >>> from streamdsl.windows import Hopping
         >>> Hopping(10, 5).window(-1)
@@ -139,7 +139,7 @@ class Grid(Windows):
         return range(self.first_ending_after(life.le), self.last_starting_before(life.re) + 1)
 
     def changed_numbers(self, le: int, re_old: int, re_new: int) -> range:
-        """Return the numbers of the windows that a row enters, or leaves, as its finite end moves; one that equals LE: no row.
+        """Return the numbers of the windows that a row enters or leaves as its finite end moves; an end equal to LE is no row.
 
         >>> from streamdsl.windows import Hopping
         >>> Hopping(10, 5).changed_numbers(6, 6, 12), Hopping(10, 5).changed_numbers(6, 12, 8)

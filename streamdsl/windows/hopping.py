@@ -11,7 +11,7 @@ from streamdsl.windows.grid import Grid
 
 @dataclass(frozen=True, slots=True)
 class Hopping(Grid):
-    """The windows `[offset + k * hop, + size)` for every integer k, negative too; the offset is kept as one in `[0, hop)`.
+    """The windows `[offset + k * hop, offset + k * hop + size)` for all integers k; the offset is reduced to `[0, hop)`.
 
         time        0    5    10   15   20
         size 10     [---------)

@@ -1,9 +1,9 @@
-"""How far output CTIs may go: after input CTI c, the largest time before which a window operator's output can no longer change.
+"""Liveliness: the largest CTI that a window operator may send after input CTI c, so that no output before it changes later.
 
-Each kind of windows has a rule (`Windows.settled`), a slow, obvious function of the input's lifetimes (semantics, section 2,
-liveliness); the engine keeps the same numbers in its indexes, and tests compare the two. A rule is *sound*: no legal change after
-Cti(c) changes output before it, if the operator sends minimal changes. "Reads RE" means time-sensitive without right clipping:
-the module sees ends beyond its window.
+Each kind of windows defines it in `Windows.settled`, a slow, obvious function of the input's lifetimes (semantics, section 2,
+liveliness). The engine maintains the same value incrementally, and tests compare the two. A rule must be *sound*: no legal change
+after Cti(c) changes output before its result, provided that the operator sends minimal changes. "Reads RE" means time-sensitive
+without right clipping: the module sees ends beyond its window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["closed", "output_cti", "unrestricted_cti"]
 def output_cti(
     windows: Windows, clip: Clip, output: Output, time_sensitive: bool, lifetimes: Iterable[Lifetime], c: int
 ) -> int | None:
-    """Return the output CTI after the input CTI `c`, the input's rows having these lifetimes; None: nothing can be promised yet.
+    """Return the output CTI after the input CTI `c`, given the lifetimes of the input's rows; None if no CTI can be sent yet.
 
     >>> from streamdsl.windows import Hopping
     >>> output_cti(Hopping(10, 10), Clip.NONE, Output.ALIGN, False, [Lifetime(3, INFINITY)], 17)
@@ -46,7 +46,7 @@ def _of_points_at_end(windows: Windows, reads_re: bool, lives: Sequence[Lifetime
 
 
 def unrestricted_cti(c: int) -> int | None:
-    """Return the output CTI of a module that may stamp its output anywhere: never any (but at the end of the input).
+    """Return the output CTI of a module that may set any timestamps: None until the end of the input.
 
     >>> unrestricted_cti(17) is None
     True

@@ -9,7 +9,7 @@ from streamdsl.temporal.lifetime import Lifetime
 
 
 class Clip(enum.Enum):
-    """What a window does to the lifetimes of its members before a time-sensitive module sees them. Membership never changes."""
+    """How a window cuts the lifetimes of its members before a time-sensitive module sees them. Membership never changes."""
 
     NONE = "none"
     LEFT = "left"
@@ -39,27 +39,27 @@ class Clip(enum.Enum):
 
 
 class Output(enum.Enum):
-    """What lifetime a window's results get."""
+    """The lifetime that a window's results get."""
 
     ALIGN = "align"
-    """The window's."""
+    """The window's period."""
     UNCHANGED = "unchanged"
-    """What the time-sensitive module says; LE < W.LE is a `TimestampViolation`."""
+    """The timestamps of the time-sensitive module; LE < W.LE is a `TimestampViolation`."""
     CLIP = "clip"
-    """What the module says, cut to the window; what is left empty vanishes."""
+    """The module's timestamps, cut to the window; empty lifetimes are dropped."""
     TIME_BOUND = "time_bound"
-    """What the module says; it promises that a change at time s changes no output before s."""
+    """The module's timestamps; the module declares that a change at time s changes no output before s."""
     POINT_AT_END = "point_at_end"
     """The point `[W.RE, W.RE + 1)`."""
 
     @property
     def keeps_stamps(self) -> bool:
-        """Say whether the module's own timestamps count."""
+        """Say whether results keep the module's own timestamps."""
         return self in (Output.UNCHANGED, Output.CLIP, Output.TIME_BOUND)
 
 
 def check_policies(clip: object, output: object) -> None:
-    """Raise `QueryError` for what is no policy, such as a policy's name.
+    """Raise `QueryError` for values that are not policies, such as the name of one.
 
     >>> check_policies("left", Output.ALIGN)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""The windows of a window sequence, by time or by position, in a query that starts at some time (paper 003)."""
+"""Windows by a window sequence, of times or of positions, in a query that starts at a time t0 (paper 003)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CHOICES: Final = "linear, five_uplet, range_slide, rows_slide, last_n_every, la
 
 @dataclass(frozen=True, slots=True)
 class Sequenced(Windows):
-    """The windows of a sequence over rows as tuples at t = LE; `start` is t0, None: the first LE.
+    """The windows of a sequence over rows as tuples at t = LE; `start` is t0, or None for the first LE.
 
-    A window's period is the time for which it is the last one: from the first instant at which gamma is j to the first at which
-    it is not. Its rows are those between its bounds that are seen when it is created; simultaneous rows are one batch, and
-    positions go by (LE, payload). Where rows end does not count.
+    The period of window j is the time for which it is the last one: while gamma is j. Its rows are those between its bounds that
+    have arrived, in application time, when it is created. Simultaneous rows are one batch, with positions in order of (LE,
+    payload). The ends of rows do not matter.
 
         rows        |  |     |  |
         seen        [-----]             t0 = 0, range_slide(6, 4)
@@ -48,7 +48,7 @@ class Sequenced(Windows):
 
     @property
     def by_position(self) -> bool:
-        """Whether the order of simultaneous rows can count."""
+        """Whether the order of simultaneous rows can affect windows."""
         return self.sequence.domain == "position"
 
     @property
@@ -72,7 +72,7 @@ class Sequenced(Windows):
         return 1 + abs(self.start or 0)
 
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """c: a window's result holds from when it is created, which no later row changes."""
+        """c: a window's result starts when the window is created, and no later row changes it."""
         return c
 
     def fewest(self) -> Sequenced:
@@ -86,16 +86,16 @@ class Sequenced(Windows):
         if sensitive:
             raise QueryError(
                 f"{sensitive[0]} is time-sensitive, and the windows of a sequence hold rows as points at LE, without their ends",
-                hint="a time-insensitive module; or windows by time, such as trailing_window(size, hop)",
+                hint="use a time-insensitive module, or windows by time, such as trailing_window(size, hop)",
             )
         if output is not Output.ALIGN:
             raise QueryError(
-                f"the results of a window sequence hold until the next window is created; output={output} means nothing for them",
+                f"the results of a window sequence live until the next window is created; output={output} cannot apply to them",
                 hint="leave output out; to_points() after it gives the instants at which windows are created",
             )
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return the non-empty windows, which depend on starts alone; those of an endless sequence need a finite `until`."""
+        """Return the non-empty windows, which depend on starts alone; an endless sequence needs a finite `until`."""
         times = sorted(life.le for life in lifetimes if not life.is_empty)
         return [window for window, _ in self._windows([(time, time) for time in times], until)]
 
@@ -108,7 +108,7 @@ class Sequenced(Windows):
         raise TypeError("which rows are in a window of a sequence depends on all rows: see divide")
 
     def _windows(self, tuples: Sequence[tuple[Any, int]], until: int) -> Iterator[tuple[Lifetime, list[Any]]]:
-        """Yield each non-empty window with its tuples: instant after instant, the window of the view as it is then."""
+        """Yield each non-empty window with its tuples, by evaluating the view at each instant at which gamma may change."""
         view = View(tuples, self._origin(tuples))
         if view.last < 0:
             return
@@ -134,7 +134,7 @@ class Sequenced(Windows):
         return self.sequence.state(at, view.by(at)) if time >= view.t0 else None
 
     def _next(self, view: View, time: int, until: int, held: bool) -> int:
-        """Return the next instant at which there may be another window, INFINITY if none will be that holds a tuple."""
+        """Return the next instant at which the window may change, INFINITY if no later window holds a tuple."""
         at = (time, LAST)
         seen = view.by(at)
         change = self.sequence.next_change(at, seen)
@@ -154,7 +154,7 @@ class Sequenced(Windows):
 
 
 def check_runs(sequence: object) -> None:
-    """Raise `QueryError` for what is no window sequence, or is one that a query cannot follow.
+    """Raise `QueryError` for values that are not window sequences, and for sequences that a query cannot evaluate.
 
     >>> from streamdsl.astral import linear
     >>> check_runs(linear((1, 0), (3, 0), 2))
@@ -166,15 +166,15 @@ def check_runs(sequence: object) -> None:
     if isinstance(sequence, Partitioned):
         raise QueryError(
             "a partitioned sequence has windows of its own for each key",
-            hint="stream.group_by(key).windows(sequence) has the results of each key; for all keys together apply there a module "
-            "that gives the rows, and then use snapshot_window()",
+            hint="stream.group_by(key).windows(sequence) gives the results of each key; for all keys together apply a module "
+            "there that returns the rows, and then use snapshot_window()",
         )
     if not isinstance(sequence, AnySequence):
         raise QueryError(f"{sequence!r} is no window sequence", hint=f"streamdsl.astral has {_CHOICES}")
     if isinstance(sequence, GenericWindowSequence):
         raise QueryError(
-            "gamma of a GenericWindowSequence is a function of every moment, and nothing tells a query when it changes",
-            hint=f"astral.View evaluates it at any moment; sequences that a query can follow are {_CHOICES}",
+            "gamma of a GenericWindowSequence is a function of each moment, and a query cannot know when its value changes",
+            hint=f"astral.View evaluates it at any moment; a query can use {_CHOICES}",
         )
     if isinstance(sequence, Linear):
         _check_linear(sequence)
@@ -192,7 +192,7 @@ def _check_linear(sequence: Linear) -> None:
 
 
 def endless(windows: Sequenced, row: object) -> UnboundedOutputError:
-    """Return the error for windows that hold rows for ever, though no more come."""
+    """Return the error for a sequence that creates non-empty windows for ever, even without further rows."""
     loop = " (or end the loop)" if isinstance(windows.sequence, ForLoop) else ""
     return UnboundedOutputError(
         f"after the last row, {plain(row)!r}, {windows.describe()} makes windows with rows for ever",

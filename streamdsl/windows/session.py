@@ -1,4 +1,4 @@
-"""Session windows: the periods in which events follow one another without a long pause."""
+"""Session windows: the periods in which events follow one another with pauses shorter than the gap."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from streamdsl.windows.grid import unending
 from streamdsl.windows.spec import Ends, Windows, open_starts
 
 _ALL_TIME: Final = 2**64
-"""A duration that no window exceeds."""
+"""A duration longer than any window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session(Windows):
-    """In order of LE an event joins the session before it if its LE < end + `gap`; `end` is the largest RE so far.
+    """In order of LE an event joins the current session if its LE < end + `gap`, where `end` is the largest RE so far.
 
-    The session is the window `[first LE, end + gap)`. With a `max_duration` it is cut into several windows, at every
-    `first LE + k * max_duration`; an event is in each window that it overlaps, and a window without one gives nothing.
+    The session is the window `[first LE, end + gap)`. With a `max_duration` it is cut into windows at each
+    `first LE + k * max_duration`; an event is in each window that it overlaps, and windows without events have no result.
 
         events      [--)   [-)          [--)
         gap 4       [------------)      [------)
@@ -45,7 +45,7 @@ class Session(Windows):
         if self.max_duration is not None and self.max_duration <= 0:
             raise QueryError(
                 f"a session's max_duration is a positive duration, not {self.max_duration}",
-                hint="leave it out, and a session is never cut",
+                hint="leave it out for sessions of any length",
             )
 
     @property
@@ -69,9 +69,9 @@ class Session(Windows):
         return self.gap + (self.max_duration or 0)
 
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """The smallest W.LE over all windows of the sessions, empty ones too, that are not closed; at most c.
+        """The smallest W.LE of the windows that are not closed, empty ones included; at most c.
 
-        A session that reaches beyond c keeps its start and may still get an event at c, so its window that contains c is open.
+        A session that reaches beyond c can still get an event at c, which does not move its start, so its window at c is open.
         """
         going_on = [session for session in self.sessions(lives) if session.le < c < session.re]
         around_c = [self.window(session, self.number(session, c)).le for session in going_on]
@@ -86,11 +86,11 @@ class Session(Windows):
 
     @property
     def longest(self) -> int:
-        """The longest that a window can be."""
+        """An upper bound of the duration of a window."""
         return self.max_duration or _ALL_TIME
 
     def reach(self, re: int) -> int:
-        """Return the time before which the next event must start to join; `TimeOverflow` if it leaves the range of times.
+        """Return the time before which the next event must start to join; raises `TimeOverflow` beyond the range of times.
 
         >>> Session(4).reach(9), Session(4).reach(INFINITY) == INFINITY
         (13, True)
@@ -98,7 +98,7 @@ class Session(Windows):
         return add_time(re, self.gap)
 
     def sessions(self, lifetimes: Iterable[Lifetime]) -> list[Lifetime]:
-        """Return the sessions that lifetimes make, not cut, in order.
+        """Return the sessions of some lifetimes in order, not cut by `max_duration`.
 
         >>> Session(4, 10).sessions([Lifetime(7, 11), Lifetime(0, 4)])
         [Lifetime(le=0, re=15)]
@@ -122,7 +122,7 @@ class Session(Windows):
         return Lifetime(le, min(le + self.longest, session.re))
 
     def number(self, session: Lifetime, time: int) -> int:
-        """Return the number of the window of a session that a time inside is in.
+        """Return the number of the window in a session that contains a time.
 
         >>> Session(4, 10).number(Lifetime(0, 15), 14)
         1
@@ -130,7 +130,7 @@ class Session(Windows):
         return (time - session.le) // self.longest
 
     def numbers(self, session: Lifetime, life: Lifetime, until: int = INFINITY) -> range:
-        """Return the numbers of the windows of a session that a lifetime inside overlaps and that start before `until`.
+        """Return the numbers of the windows in a session that overlap a lifetime and start before `until`.
 
         >>> Session(4, 10).numbers(Lifetime(0, 42), Lifetime(7, 38)), Session(4, 10).numbers(Lifetime(0, 42), Lifetime(7, 38), 20)
         (range(0, 4), range(0, 2))
@@ -140,7 +140,7 @@ class Session(Windows):
         return range(self.number(session, life.le), self.number(session, min(life.re, until) - 1) + 1)
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return the non-empty windows; an event without end makes one without end, or with a `max_duration` needs `until`."""
+        """Return the non-empty windows. An event without end makes an endless window; with `max_duration` it needs `until`."""
         lives = list(lifetimes)
         found = []
         for session in self.sessions(lives):

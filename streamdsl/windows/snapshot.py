@@ -1,4 +1,4 @@
-"""Snapshot windows: the maximal periods without an endpoint inside (paper 001, III.B.3)."""
+"""Snapshot windows: the maximal periods in which no event starts or ends (paper 001, III.B.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamdsl.windows.spec import Ends, Windows, first_with_open_end
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Windows):
-    """The periods between consecutive distinct endpoints; INFINITY is an endpoint.
+    """The periods between consecutive distinct endpoints, the starts and ends of events; INFINITY is an endpoint.
 
         events      [------------)
                         [------------)
@@ -44,9 +44,9 @@ class Snapshot(Windows):
         return 1
 
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """c for a time-insensitive module, else the last endpoint before c, where a snapshot may still be cut.
+        """c for a time-insensitive module, else the last endpoint before c, as the snapshot from there may still be cut.
 
-        If the module reads REs: also no later than the first snapshot with a member that may still change its end.
+        If the module reads REs, the result is at most the LE of the first snapshot with a member whose end may still change.
         """
         if not time_sensitive:
             return c

@@ -1,4 +1,4 @@
-"""What a kind of window is: which windows lifetimes make, and which events belong to one (paper 001, II.E and III.B)."""
+"""The base of window kinds: which windows lifetimes define, and which events belong to one (paper 001, II.E and III.B)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R", bound=Row)
 
 
 class Ends(Enum):
-    """When the windows end that rows are in."""
+    """Whether windows with rows certainly end."""
 
     ALWAYS = "each ends, whatever becomes of its rows"
     WITH_ROWS = "a window with a row that never ends may have no end"
@@ -28,29 +28,29 @@ class Ends(Enum):
 class Windows(ABC):
     """The base of all window kinds: frozen values, compared by their settings.
 
-    What the plan, the checks and the optimizer need to know of a kind is said by its class, below: a kind that leaves out what
-    either answer could get wrong cannot be used; what may be certain, and then allows something, is not so by default. Laws hold
-    each fact to the windows that there are (tests/laws/test_facts.py).
+    The properties below are the facts that plan, checks and optimizer read. A fact of which either value could be wrong is
+    abstract, so that each kind states it; a fact that only permits something defaults to "not permitted". Laws compare each fact
+    with the actual windows (tests/laws/test_facts.py).
     """
 
     @property
     def time_unit(self) -> Unit | None:
-        """The unit that the stream must have, None if any will do."""
+        """The unit that the stream must have, None for any."""
         return None
 
     @property
     def by_position(self) -> bool:
-        """Whether the order of simultaneous rows can count."""
+        """Whether the order of simultaneous rows can affect windows."""
         return False
 
     @property
     def by_clock(self) -> bool:
-        """Whether no row decides when windows are, and which rows a window has depends on each by itself."""
+        """Whether window periods do not depend on rows, and a row's membership does not depend on other rows."""
         return False
 
     @property
     def fixed_size(self) -> int | None:
-        """How long each window is, None if they may differ."""
+        """The duration of each window, None if durations may differ."""
         return None
 
     @property
@@ -61,51 +61,51 @@ class Windows(ABC):
     @property
     @abstractmethod
     def ends(self) -> Ends:
-        """When windows end."""
+        """Whether windows with rows certainly end."""
 
     @property
     @abstractmethod
     def ends_count(self) -> bool:
-        """Whether where a row ends decides in which windows it is."""
+        """Whether the windows of a row depend on its end."""
 
     @property
     @abstractmethod
     def completed_by_rows(self) -> bool:
-        """Whether a window may be cut, or completed, by rows that begin after all of its own."""
+        """Whether a row that starts after all members of a window may cut or complete the window."""
 
     @property
     def follows_ctis(self) -> bool:
-        """Whether the CTI of the results depends on the input's CTI alone, and on no row, if no module sees ends."""
+        """Whether the output CTI is a function of the input CTI alone, and of no row, if no module sees ends."""
         return False
 
     @abstractmethod
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
-        """Return the time before which no result aligned to its window changes after `Cti(c)`: the kind's rule of liveliness.
+        """Return the time before which no result aligned to its window changes after `Cti(c)`: the rule of liveliness.
 
-        `lives` are the lifetimes of the input's rows; `reads_re`: some module sees ends beyond its window.
+        `lives` are the lifetimes of the input's rows; `reads_re` is whether some module sees ends beyond its window.
         """
 
     @property
     @abstractmethod
     def horizon(self) -> int:
-        """A duration that is at least as long as each of its settings."""
+        """A duration at least as long as each setting, for checks that need a period that is long for these windows."""
 
     @abstractmethod
     def fewest(self) -> Windows:
-        """Return windows of this kind that the same things hold back, of which there are few."""
+        """Return windows of this kind whose CTI is held back by the same inputs, with settings that give few windows."""
 
     def bounded(self) -> Iterator[tuple[str, Windows]]:
-        """Yield settings by which windows that may go on for ever are cut, as one writes them, and the windows with them."""
+        """Yield settings that bound windows of unlimited length, as a query writes them, each with the resulting windows."""
         yield from ()
 
     def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
-        """Raise `QueryError` where an output policy, or time-sensitive modules (by name), mean nothing over these windows."""
+        """Raise `QueryError` if an output policy, or time-sensitive modules (by name), cannot be used with these windows."""
 
     @abstractmethod
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return the non-empty windows with RE <= `until` that these lifetimes make, in order.
+        """Return the non-empty windows of these lifetimes with RE <= `until`, in order.
 
-        Raises `UnboundedOutputError` where there would be infinitely many.
+        Raises `UnboundedOutputError` if there are infinitely many.
         """
 
     def belongs(self, life: Lifetime, window: Lifetime) -> bool:
@@ -125,12 +125,12 @@ class Windows(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PartOf(Windows):
-    """The base of kinds that are some windows of another kind, `all_windows`, whose facts they have."""
+    """The base of kinds that have a subset of the windows of another kind, `all_windows`, and its facts."""
 
     @property
     @abstractmethod
     def all_windows(self) -> Windows:
-        """The windows of which these are some."""
+        """The kind that has all windows."""
 
     @property
     def time_unit(self) -> Unit | None:
@@ -189,7 +189,7 @@ class PartOf(Windows):
 
 
 def closed(windows: Windows, window: Lifetime, lifetimes: Iterable[Lifetime], reads_re: bool, c: int) -> bool:
-    """Say whether nothing after Cti(c) changes a window's result: W.RE <= c and, if the module reads REs, every member's RE < c.
+    """Say whether no change after Cti(c) affects a window's result: W.RE <= c and, if the module reads REs, all REs < c.
 
     >>> from streamdsl.windows import Hopping
     >>> closed(Hopping(10, 10), Lifetime(0, 10), [Lifetime(3, 17)], True, 17)

@@ -201,7 +201,7 @@ def test_modules_and_functions_go_by_their_names_with_their_parameters() -> None
     rows = [(1, 2, "a"), (2, 3, "abc")]
     assert sd.Stream(found).run({"s": rows}).cht() == query.run({"s": rows}).cht()
     sd.udm.register("secret", Secret)
-    with pytest.raises(QueryError, match="its parameters are what its attributes of the same names say"):
+    with pytest.raises(QueryError, match="each parameter needs an attribute of the same name"):
         words.apply(Secret(3)).plan().to_json()
     for plan in (S.select(lambda e: doubled(e.v)).plan(), words.aggregate(spread).plan()):
         with pytest.raises(QueryError, match=r"cannot be written as JSON\nHint: .*sd.udm.register"):
@@ -216,7 +216,7 @@ def test_classes_are_those_that_the_reader_gives() -> None:
     plan = S.select(lambda e: Trip(e.zone, e.fare)).plan()
     assert back(plan, Trip) == plan
     with pytest.raises(
-        QueryError, match=r"names the class .*:Trip, which is not among the classes given: \(none\)\nHint: .*\[Trip\]"
+        QueryError, match=r"names the class .*:Trip, which is not one of the given classes: \(none\)\nHint: .*\[Trip\]"
     ):
         back(plan)
     with pytest.raises(QueryError, match="names the class os:system"):

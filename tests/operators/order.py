@@ -224,7 +224,7 @@ OPERATORS = [
                 ("called 'a'", "a, b, a", "p.a.many()"),
             ),
             (lambda: trips.match(lambda p: p.a.then(p.b).within(0)), QueryError, ("finite within > 0, not 0",)),
-            (lambda: trips.match(lambda p: p.a.then(p.b).within(sd.INFINITY)), QueryError, ("finite within", "forgotten")),
+            (lambda: trips.match(lambda p: p.a.then(p.b).within(sd.INFINITY)), QueryError, ("finite within", "dropped")),
             (lambda: trips.match(lambda p: p.a.within(5).then(p.b)), QueryError, ("then comes before within",)),
             (lambda: trips.match(lambda p: p.a.within(5).within(6)), QueryError, ("has a within already: 5",)),
             (lambda: trips.match(lambda p: p.a.then("b").within(6)), QueryError, ("then takes a pattern, not 'b'", "p.b.many()")),  # type: ignore[arg-type]

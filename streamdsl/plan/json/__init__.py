@@ -1,8 +1,8 @@
-"""Plans as JSON text and back: one mechanism for all values of a plan, field by field, each type by its name.
+"""Plans as JSON text and back: each value of a plan is written field by field, with the name of its type.
 
-A plan is a list of parts (operators and expressions), each over earlier ones, so that what is shared stays shared. Nothing is
-unpickled or imported: a name in the text stands for one of the types of a plan (`named_types.py`), for a module of the repository
-(`sd.udm`), or for a class that the reader gives.
+The text lists the plan's operators and expressions, its *parts*; each refers to earlier ones by index, so shared parts stay
+shared. For safety nothing is unpickled or imported: a name in the text can only be one of the types of a plan
+(`named_types.py`), a module of the repository (`sd.udm`), or a class that the caller passes.
 """
 
 from streamdsl.plan.json.named_types import TYPES

@@ -1,4 +1,4 @@
-"""Constants as JSON: those that JSON has no form for are objects with one name, which says their type."""
+"""Constants as JSON: a value that JSON cannot express is an object whose only name is "$" and its type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamdsl.plan.json.named_types import ENUMS
 
 
 def constant(value: Any) -> Any:
-    """Return the JSON of a constant, None for what is none.
+    """Return the JSON of a constant, None if the value is not a constant.
 
     >>> constant(1.5), constant(float("inf")), constant(Fraction(1, 3)), constant([])
     (1.5, {'$float': 'inf'}, {'$Fraction': '1/3'}, None)
@@ -75,4 +75,4 @@ CONSTANTS: Final[dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any
     "Decimal": (Decimal, str, Decimal),
     "Fraction": (Fraction, str, Fraction),
 }
-"""Constants that JSON has no form for: their type, how they are written, and how they are read."""
+"""Constants that JSON cannot express: their type, their encoder, and their decoder."""

@@ -1,4 +1,4 @@
-"""What the text of a plan may name: the types of its values, and their modules."""
+"""The names that a plan's text may use: the types of a plan's values, and the built-in modules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TYPES: Final[dict[str, type]] = {
     )
     if each is not Opaque
 }
-"""The types of a plan's values, by their names."""
+"""The types of a plan's values, by name. `Opaque` is left out: it holds arbitrary Python code."""
 ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}
 _BASES: Final = (AnyUDA, AnyUDO, Builtin)
 MODULES: Final[dict[str, type[UDM]]] = {
@@ -50,5 +50,5 @@ MODULES: Final[dict[str, type[UDM]]] = {
     for each in _of(import_module(f"{udm.__name__}.{found.name}"), UDM)
     if each.__module__.startswith(udm.__name__) and each not in _BASES and "function" not in signature(each).parameters
 }
-"""The modules of the package, all but functions of a query: they are written with their settings."""
+"""The built-in modules, which are written with their settings. Those that wrap a function of the query are left out."""
 PLAIN_TYPES: Final[dict[str, Any]] = {getattr(each, "__name__", ""): each for each in (*IMMUTABLE, object)}

@@ -1,4 +1,4 @@
-"""From the JSON of a plan to its parts."""
+"""The decoder of plans: from JSON values to operators and expressions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from streamdsl.udm.repository import repository
 
 @dataclass(slots=True)
 class PlanReader:
-    """The parts that are read so far, and the classes that the text may name."""
+    """The parts decoded so far, and the payload classes that the text may name."""
 
     classes: Mapping[str, type]
     parts: list[Any] = field(default_factory=list)
 
     def value(self, found: Any) -> Any:
-        """Return the value that JSON holds."""
+        """Return the value that a JSON value stands for."""
         if isinstance(found, list):
             return tuple(map(self.value, found))
         if not isinstance(found, dict):
@@ -41,7 +41,7 @@ class PlanReader:
             raise self._wrong(f"{found!r} cannot be read: {error}") from None
 
     def object(self, found: Any) -> Any:
-        """Return the operator, expression or other value of a plan that JSON holds."""
+        """Return the operator, expression or other typed value that a JSON object stands for, with its fields checked."""
         if not isinstance(found, dict) or not isinstance(found.get("type"), str):
             raise self._wrong(f"{found!r} has no type")
         cls = TYPES.get(found["type"])
@@ -103,8 +103,8 @@ class PlanReader:
             return PLAIN_TYPES.get(short, NoneType)
         if name not in self.classes:
             raise self._wrong(
-                f"it names the class {name}, which is not among the classes given: {', '.join(self.classes) or '(none)'}",
-                hint=f"nothing is imported: sd.composing.plan_from_json(text, classes=[{short}])",
+                f"it names the class {name}, which is not one of the given classes: {', '.join(self.classes) or '(none)'}",
+                hint=f"classes are never imported; pass them: sd.composing.plan_from_json(text, classes=[{short}])",
             )
         return self.classes[name]
 

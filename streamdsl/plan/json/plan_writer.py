@@ -1,4 +1,4 @@
-"""From a plan to its parts as JSON."""
+"""The encoder of plans: from operators and expressions to JSON values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streamdsl.windows.sequences.description import AnySequence
 
 @dataclass(slots=True)
 class PlanWriter:
-    """The parts that are written so far, and where each is."""
+    """The parts written so far, each once; `places` has their indices by `id()`, and `operator` names the one being written."""
 
     names: dict[int, str]
     parts: list[dict[str, Any]] = field(default_factory=list)
@@ -82,9 +82,9 @@ class PlanWriter:
         if name is None or given is None:
             raise self._refused(
                 f"the module {module.label}",
-                "register it: sd.udm.register(name, Module); its parameters are what its attributes of the same names say"
+                "register it: sd.udm.register(name, Module); each parameter needs an attribute of the same name"
                 if getattr(module, "function", None) is None
-                else "a module that is a function is registered by a name: sd.udm.register(name, function)",
+                else "register the function under a name: sd.udm.register(name, function)",
             )
         return {"$udm": name, "parameters": {each: self.value(value) for each, value in given.items()}}
 
@@ -105,7 +105,7 @@ class PlanWriter:
 
 
 def _arguments(module: UDM) -> dict[str, Any] | None:
-    """Return what a module's class is called with to make the like; None if its attributes do not say."""
+    """Return arguments with which the module's class makes an equal module, None if its attributes do not have them."""
     names = inspect.signature(type(module)).parameters
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
     try:

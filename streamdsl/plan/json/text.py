@@ -1,4 +1,4 @@
-"""A plan as text: the version, the parts, and which part is the output."""
+"""The text of a plan: format, version, the list of parts, and the index of the output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streamdsl.plan.places import depth
 from streamdsl.temporal.json_text import loads
 
 VERSION: Final = 2
-"""The version of the text; a reader takes only its own."""
+"""The version of the format; a reader accepts only its own."""
 FORMAT: Final = "streamdsl plan"
 
 
 def to_json(plan: Node) -> str:
-    """Return a plan as JSON text; raises `QueryError` for what has no text, such as an opaque lambda.
+    """Return a plan as JSON text; raises `QueryError` for values without a JSON form, such as an opaque lambda.
 
     >>> from streamdsl.plan.node import Distinct, Source
     >>> print(to_json(Distinct(Source("trips"))))  # doctest: +ELLIPSIS
@@ -46,10 +46,10 @@ def to_json(plan: Node) -> str:
 
 
 def from_json(text: str, classes: Iterable[type] = ()) -> Node:
-    """Return the plan that a text holds: equal to the one that was written, and sharing what that shared.
+    """Return the plan in a text: equal to the plan that was written, with the same shared parts.
 
     `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules come from the repository
-    by name. Raises `QueryError` for another version, and for whatever the text holds that is no plan.
+    by name. Raises `QueryError` for another version, and for text that is not a well-formed plan.
 
     >>> from streamdsl.plan.node import Source, shift
     >>> from_json(to_json(shift(Source("trips"), 5))) == shift(Source("trips"), 5)

@@ -1,1 +1,1 @@
-"""The operators of the algebra, by family: a file states for each operator its fields, what is ill-formed, and its facts."""
+"""The operators of the algebra, by family: each class has its fields, the checks of its constructor, and its facts."""

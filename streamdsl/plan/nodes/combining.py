@@ -48,7 +48,7 @@ class Union(RowWise):
 
 
 def _makers(union: Union) -> Iterator[Node]:
-    """Yield the nodes that have made the payloads of a union, each once, though many paths may lead to it."""
+    """Yield the nodes that define the payload schemas of a union's inputs, each once even if many paths lead to it."""
     seen: set[int] = set()
     waiting: list[Node] = [union]
     while waiting:
@@ -66,7 +66,7 @@ def _makers(union: Union) -> Iterator[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of two inputs match: equal keys (if any), and a residual predicate (if any)."""
+    """The match condition of two inputs: equal keys (if any), and a residual predicate (if any)."""
 
     left_key: Expr | None = None
     right_key: Expr | None = None
@@ -75,9 +75,9 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class TwoInputs(Node):
-    """What operators over two inputs share.
+    """The base of operators over two inputs: left rows, right rows, and a match condition.
 
-    What is so unless a class says otherwise: left rows come through, for a part of their time, and the right ones decide.
+    Both sides are kept while they live, and are partitioned by their keys, unless a class overrides that.
     """
 
     row_wise = False
@@ -105,7 +105,7 @@ class TwoInputs(Node):
         return ", ".join(parts + self.describe_more())
 
     def describe_more(self) -> list[str]:
-        """Return what the operator does besides matching."""
+        """Return the settings besides the match condition, for `describe`."""
         return []
 
     @property
@@ -127,12 +127,12 @@ class TwoInputs(Node):
 
     @abstractmethod
     def fields_put_out(self, position: int, wanted: Fields) -> Fields:
-        """Return the fields of an input that the output is made of, if `wanted` are of the output."""
+        """Return the fields of an input from which the fields `wanted` of the output are built."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftRows(TwoInputs):
-    """The base of operators whose payloads are those of left rows."""
+    """The base of operators whose output rows are pieces of left rows, with their payloads."""
 
     def fields_put_out(self, position: int, wanted: Fields) -> Fields:
         return wanted if position == 0 else NO_FIELDS
@@ -151,7 +151,7 @@ class SemiJoin(LeftRows):
     """Each left row for the time that some matching right row lives, as maximal pieces."""
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """A piece ends with the first of its two rows."""
+        """A piece ends with the earlier of its two rows."""
         return perhaps(inputs)
 
 
@@ -188,13 +188,13 @@ class Join(TwoInputs):
         return None if self.projection is None else fields_read([self.projection], position)
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """A pair ends with the first of its two rows."""
+        """A pair ends with the earlier of its two rows."""
         return perhaps(inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class AsofJoin(TwoInputs):
-    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own; `outer`: or with None."""
+    """Each left row, with its own lifetime, and each matching right row with the nearest LE; if `outer` with None if none is."""
 
     projection: Expr | None = None
     near: Nearness = field(default_factory=Nearness)
@@ -208,7 +208,7 @@ class AsofJoin(TwoInputs):
 
     @property
     def follows_ctis(self) -> bool:
-        """A left row that looks forward waits for its right row."""
+        """If it looks forward, a left row holds the CTI back until its right row arrives."""
         return False
 
     def describe_more(self) -> list[str]:

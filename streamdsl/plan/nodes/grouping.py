@@ -1,4 +1,4 @@
-"""A plan for each key by itself."""
+"""Group-apply: a plan that runs for each key separately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.plan.nodes.rows import projected
 
 @dataclass(frozen=True, slots=True)
 class GroupApply(Node):
-    """`body`, a plan over its own `Group`, run for each key by itself; `projection` makes the payload of key and result.
+    """Runs `body`, a plan over its own `Group`, for each key; `projection` builds payloads from the key and the body's rows.
 
     In the projection `Key()` is the key and `Whole()` the body's payload.
     """
@@ -34,7 +34,7 @@ class GroupApply(Node):
 
     @property
     def follows_ctis(self) -> bool:
-        """Its own; what the body does is the body's."""
+        """This is about grouping alone; the nodes of the body state their own facts."""
         return True
 
     def describe(self) -> str:
@@ -53,7 +53,7 @@ class GroupApply(Node):
         return self.body.fixed_duration
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        """What the body reads is needed besides, by its `Group`."""
+        """Only the key; the demand of the body reaches the input through its `Group` (`rewrite/demand.py`)."""
         return fields_read([self.key])
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:

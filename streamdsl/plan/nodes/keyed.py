@@ -1,4 +1,4 @@
-"""Operators over one input in which rows with equal keys, or payloads, meet."""
+"""Operators over one input that combine rows with equal keys or payloads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streamdsl.udm.stream_operator import UDSO
 
 @dataclass(frozen=True, slots=True)
 class Keyed(Node):
-    """The base of these operators; of the lifetimes that they make nothing is known, but that open rows stay open.
+    """The base of these operators. Nothing is assumed about their lifetimes, except that open rows stay open.
 
-    What is so unless a class says otherwise: a row may decide about others, so no filter moves; payloads are read as wholes.
+    By default a row may affect the output of others, so filters are not pushed down, and whole payloads are read.
     """
 
     row_wise = False
@@ -42,7 +42,7 @@ class Keyed(Node):
 
 @dataclass(frozen=True, slots=True)
 class ByPayload(Keyed):
-    """The base of operators for which rows with equal payloads are one thing: all or none pass a filter."""
+    """The base of operators that combine rows with equal payloads. A filter keeps all or none of them, so it may move below."""
 
     @property
     def keeps(self) -> Keeps:
@@ -64,7 +64,10 @@ class Distinct(ByPayload):
 
 @dataclass(frozen=True, slots=True)
 class Stitch(ByPayload):
-    """Rows with equal payloads that meet, made one: at each time those that end there, by LE, with those that start, by RE."""
+    """Chains of rows with equal payloads, one ending as the next starts, joined into one row each.
+
+    At a time at which several rows end or start, the ending ones in order of LE are paired with the starting ones in order of RE.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +93,13 @@ class ToEdges(Keyed):
         return wanted if self.key is None else all_of(wanted, fields_read([self.key]))
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """The last row of each key has no end."""
+        """The last row of each key never ends."""
         return Open(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan(Keyed):
-    """What a stream operator makes of each row, in order of (LE, payload, RE), with its lifetime."""
+    """The results of a user-defined stream operator for each row, in order of (LE, payload, RE), with the row's lifetime."""
 
     module: UDSO[Any, Any, Any]
 
@@ -125,9 +128,10 @@ class Scan(Keyed):
 
 @dataclass(frozen=True, slots=True)
 class Match(Keyed):
-    """Per key the events that are the steps of a pattern one after the other, less than `within` ticks apart.
+    """Per key, the events that take the steps of a pattern in order, the last less than `within` ticks after the first.
 
-    A payload is a record of the steps; a match lives from its last LE until `within` after its first. None of `unless` between.
+    A payload is a record of the steps; a match lives from its last LE until `within` after its first. An event that fits a step
+    of `unless` ends a run without a match.
     """
 
     steps: tuple[PatternStep, ...]

@@ -1,4 +1,4 @@
-"""Operators that rows pass one by one, with their lifetimes: filters and projections; and what all row-wise operators share."""
+"""Operators on single rows that keep their lifetimes: filters and projections; and the base of all row-wise operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
 
 @dataclass(frozen=True, slots=True)
 class RowWise(Node):
-    """The base of operators that each row passes by itself; they keep nothing, unless a class says otherwise."""
+    """The base of operators that process each row independently; by default they keep no state."""
 
     row_wise = True
     opens_cells = False
@@ -31,14 +31,14 @@ class RowWise(Node):
 
 @dataclass(frozen=True, slots=True)
 class PerRow(RowWise):
-    """The base of operators that make of each row any number of rows with its lifetime."""
+    """The base of operators that turn each row into any number of rows with the same lifetime."""
 
     input: Node
 
     @property
     @abstractmethod
     def function(self) -> Expr:
-        """What is evaluated for each row."""
+        """The expression that is evaluated for each row."""
 
     def describe(self) -> str:
         return describe(self.function)
@@ -53,11 +53,11 @@ class PerRow(RowWise):
 
     @property
     def moves_starts_as_ctis(self) -> bool:
-        """A filter or a projection that reads lifetimes does not let CTIs pass as rows do."""
+        """Not if the expression reads lifetimes: then CTIs may lag behind the LEs of rows."""
         return not reads_lifetime(self.function)
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """A filter is taken to say nothing about ends."""
+        """A filter is assumed to keep some open rows, even if it tests ends."""
         return inputs[0]
 
 
@@ -99,7 +99,7 @@ class Select(PerRow):
 
 @dataclass(frozen=True, slots=True)
 class SelectMany(PerRow):
-    """For each row one row per item of the expression's iterable; lifetimes and CTIs stay."""
+    """One row per item of the iterable that the expression gives for a row; lifetimes and CTIs stay."""
 
     passes_payload = False
 
@@ -115,7 +115,7 @@ class SelectMany(PerRow):
 
     @property
     def one_at_a_time(self) -> bool:
-        """The rows made of one row live together."""
+        """The rows from one input row have the same lifetime."""
         return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
@@ -123,5 +123,5 @@ class SelectMany(PerRow):
 
 
 def projected(projection: Expr, *inputs: Node) -> Schema | None:
-    """Return the schema of what a projection makes; only of whole payloads it is an input's, which is long to ask for."""
+    """Return the schema of a projection's values. Input schemas, costly to compute, are computed only for whole payloads."""
     return schema_of(projection, tuple(node.schema if isinstance(projection, Whole) else None for node in inputs))

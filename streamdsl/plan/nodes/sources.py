@@ -1,4 +1,4 @@
-"""Where rows come from: sources, the rows of one group, and the calendar."""
+"""Operators that bring rows into a plan: sources, the rows of one group, and the calendar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamdsl.temporal.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Origin(Node):
-    """The base of operators that make rows, or are handed them, with payloads and lifetimes of which nothing is known."""
+    """The base of operators that bring rows into a plan; nothing is assumed about payloads and lifetimes."""
 
     passes_payload = False
     opens_cells = False
@@ -27,7 +27,7 @@ class Origin(Node):
 
 @dataclass(frozen=True, slots=True)
 class Source(Origin):
-    """A stream that comes from outside, bound by its name; the rows of a `table` are there before all others."""
+    """An input stream, bound by its name; the rows of a `table` are read before those of all other sources."""
 
     row_wise = True
 
@@ -59,7 +59,7 @@ class Source(Origin):
 
 @dataclass(frozen=True, slots=True)
 class Group(Origin):
-    """Inside a `GroupApply`: the rows of one group. `level` tells nested groups apart, 0 is the outermost."""
+    """Inside a `GroupApply`: the rows of one group. `level` is the nesting depth, 0 for the outermost group-apply."""
 
     row_wise = False
 
@@ -83,7 +83,7 @@ class Group(Origin):
         return ""
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
-        """The rows are those that go into the groups."""
+        """Groups have the rows of the group-apply's input."""
         return inputs[0]
 
 

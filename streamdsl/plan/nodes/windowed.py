@@ -1,4 +1,4 @@
-"""Operators over windows."""
+"""Operators over windows: aggregates, and user-defined operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streamdsl.windows import Clip, Ends, Output, Windows, check_policies
 
 @dataclass(frozen=True, slots=True)
 class Windowed(Node):
-    """What operators over windows share; much of it is said by the windows."""
+    """The base of operators over windows; many of their facts are facts of the window kind."""
 
     row_wise = False
     passes_payload = False
@@ -55,15 +55,15 @@ class Windowed(Node):
     @property
     @abstractmethod
     def sees_ends(self) -> bool:
-        """Whether a module sees where a member ends outside of the window."""
+        """Whether a module sees members' ends beyond the window."""
 
     @abstractmethod
     def describe_results(self) -> list[str]:
-        """Return what becomes of each window."""
+        """Return the aggregates or the module as `describe` prints them."""
 
     @abstractmethod
     def given(self) -> tuple[BoundAgg, ...]:
-        """Return what the modules are given of a row, and of which rows."""
+        """Return each module with its argument, and the filter of its rows."""
 
     def describe(self) -> str:
         parts = [self.windows.describe()]
@@ -88,7 +88,7 @@ class Windowed(Node):
         return self.windows.fixed_size if self.output is Output.ALIGN else None
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
-        """A module that is given whole payloads may expect their class, and an order of members is one of whole payloads."""
+        """All fields if the order of members matters: they are ordered by whole payloads."""
         if not self.takes_any_order:
             return None
         given = [expr for each in self.given() for expr in (each.given, each.where) if expr is not None]
@@ -103,17 +103,17 @@ class Windowed(Node):
 
     @property
     def takes_any_order(self) -> bool:
-        """Whether it makes no difference in which order simultaneous rows are: to the windows, and to each module."""
+        """Whether the order of simultaneous rows affects neither the windows nor the result of any module."""
         return not self.windows.by_position and all(module.order_insensitive for module in self.modules)
 
 
 def _refuse_lifetimes(aggregates: Iterable[BoundAgg]) -> None:
-    """Refuse modules that are given a row's lifetime in a field, which may still change."""
+    """Refuse module arguments that read a row's lifetime, which may still change."""
     given = [expr for agg in aggregates for expr in (agg.argument, agg.where) if expr is not None]
     if any(isinstance(part, Life) for expr in given for part in expr.walk()):
         raise QueryError(
-            "what a module is given of a row reads the row's lifetime, which may still change",
-            hint="a time-sensitive module is given the lifetimes of its members",
+            "the argument of a module reads the row's lifetime, which may still change",
+            hint="write a time-sensitive module: it receives the lifetimes of its members",
         )
 
 
@@ -129,8 +129,8 @@ class WindowAggregate(Windowed):
         _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps:
             raise QueryError(
-                f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
-                hint="aggregates take Output.ALIGN or Output.POINT_AT_END",
+                f"an aggregate has no timestamps of its own, so output={self.output} cannot apply to it",
+                hint="use Output.ALIGN or Output.POINT_AT_END",
             )
 
     @property
@@ -146,7 +146,7 @@ class WindowAggregate(Windowed):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Of windows that are apart, or whose results are points, there is one result for each."""
+        """Each window has one result, so results are disjoint if windows are, or if they are points at different ends."""
         return self.windows.are_apart or (self.windows.fixed_size is not None and self.output is Output.POINT_AT_END)
 
     @property
@@ -165,7 +165,7 @@ class WindowAggregate(Windowed):
 
 @dataclass(frozen=True, slots=True)
 class WindowApply(Windowed):
-    """Zero or more rows per non-empty window: what the operator `module` makes of its members' `argument`."""
+    """Zero or more rows per non-empty window: the results of `module` over the `argument` of each member."""
 
     module: AnyUDO[Any, Any]
     argument: Expr | None = None
@@ -175,12 +175,12 @@ class WindowApply(Windowed):
         _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps and not self.module.time_sensitive:
             raise QueryError(
-                f"{self.module.label} is time-insensitive and stamps nothing, so output={self.output} means nothing for it",
-                hint="time-insensitive modules take Output.ALIGN or Output.POINT_AT_END",
+                f"{self.module.label} is time-insensitive and sets no timestamps, so output={self.output} cannot apply to it",
+                hint="use Output.ALIGN or Output.POINT_AT_END",
             )
         if self.output is Output.TIME_BOUND and not self.module.time_bound:
             raise QueryError(
-                f"{self.module.label} does not claim time_bound = True, which Output.TIME_BOUND asks for",
+                f"{self.module.label} does not declare time_bound = True, which Output.TIME_BOUND requires",
                 hint="set time_bound = True on the class if a change at time s changes no output before s",
             )
 
@@ -190,12 +190,12 @@ class WindowApply(Windowed):
 
     @property
     def aggregates(self) -> tuple[BoundAgg, ...]:
-        """What is computed for each window: one aggregate, whose values are the lists of the results."""
+        """The module as the only aggregate, whose value is the list of a window's results, as the engine runs both alike."""
         return (BoundAgg(self.module, self.argument),)  # type: ignore[arg-type]
 
     @property
     def projection(self) -> Expr:
-        """What becomes of that."""
+        """The identity: results are payloads as they are."""
         return Whole()
 
     def given(self) -> tuple[BoundAgg, ...]:

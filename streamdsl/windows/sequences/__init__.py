@@ -1,4 +1,4 @@
-"""Window sequences (paper 003): their descriptions, by name or by functions, and the windows that they make of what was seen."""
+"""Window sequences (paper 003): descriptions by name or by functions, and their windows over the tuples seen by a moment."""
 
 from streamdsl.windows.sequences.description import AnySequence, GenericWindowSequence, Partitioned, WindowSequence
 from streamdsl.windows.sequences.named import (

@@ -1,4 +1,4 @@
-"""Window sequence descriptions: which window is the last one at a moment, and what its bounds are (paper 003, section 4)."""
+"""Window sequence descriptions: gamma, the last window at a moment, and the bounds of a window (paper 003, section 4)."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ Bounds: TypeAlias = tuple[Number, Number]
 
 
 class AnySequence(ABC):
-    """What all window sequences share. They are frozen values; a window is known by its number j.
+    """The base of all window sequences: frozen values. A window is identified by its number j, its *rank*.
 
-    A generic sequence has the batch that stands for a window in the place of j.
+    In a generic sequence the rank is the batch that identifies the window.
     """
 
     domain: Domain
 
     @property
     def endless(self) -> bool:
-        """Whether new windows may hold tuples for ever, though no more of these come."""
+        """Whether non-empty windows may be created for ever, even if no more tuples come."""
         return False
 
     @property
     def lasts(self) -> bool:
-        """Whether the last window may stay the last one for ever."""
+        """Whether some window may have no successor, and so stay the last one for ever."""
         return True
 
     @property
     def by_clock(self) -> bool:
-        """Whether the windows and their bounds depend on t0 alone, and the bounds are times."""
+        """Whether bounds are times, and windows depend on t0 alone and on no tuple."""
         return False
 
     @property
     def looks_back(self) -> bool:
-        """Whether later windows may look back further and further."""
+        """Whether windows may reach back without limit as time goes on, so that all tuples must be kept."""
         return True
 
     @abstractmethod
     def rank(self, at: Batch, seen: Seen) -> Any:
-        """Return gamma(at): the last window by this moment, None if there is none yet; `seen` is what has come by then."""
+        """Return gamma(at): the last window at this moment, None if there is none yet; `seen` has the tuples up to it."""
 
     @abstractmethod
     def bounds(self, rank: Any, seen: Seen) -> Bounds:
-        """Return the lower and the upper bound of a window; both are inside."""
+        """Return the lower and the upper bound of a window, both inclusive."""
 
     def positions(self, rank: Any, seen: Seen) -> range:
-        """Return the positions of the tuples in a window, of those that have been seen (paper 003, definition 10)."""
+        """Return the positions of the seen tuples in a window (paper 003, definition 10)."""
         low, high = self.bounds(rank, seen)
         if low > high:
             return range(0)
@@ -62,23 +62,23 @@ class AnySequence(ABC):
         return _last_of(seen, _position(low), _position(high))
 
     def state(self, at: Batch, seen: Seen) -> Any:
-        """Return what stays the same for as long as a query's result over the last window holds: which window it is."""
+        """Return a value that changes exactly when a query over the last window has a new result: by default the window."""
         return self.rank(at, seen)
 
     def next_change(self, at: Batch, seen: Seen) -> Number | None:
-        """Return a time after `at` before which no other window is created, if no tuple comes; None: there is none such."""
-        raise QueryError(f"nothing tells when {self.describe()} changes", hint="ask it at every moment, as a View does")
+        """Return a lower bound of the time of the next window, if no tuple comes before it; None if there is no next one."""
+        raise QueryError(f"it is not known when {self.describe()} changes", hint="evaluate it at each moment with astral.View")
 
     def is_over(self, at: Batch, seen: Seen) -> bool:
-        """Say whether every window that is created later is empty, if no tuple comes; False where nothing tells."""
+        """Say whether all later windows are empty if no more tuples come; False if unknown."""
         return False
 
     def horizon(self, at: Batch, seen: Seen) -> Number | None:
-        """Return a time before which no window created after `at` looks, whatever tuples there are; None: nothing tells."""
+        """Return a lower bound of the times that windows created after `at` contain; None if unknown."""
         return None
 
     def first_needed(self, at: Batch, seen: Seen) -> int:
-        """Return a position such that no window created after `at` holds a tuple before it."""
+        """Return a lower bound of the positions that windows created after `at` contain; earlier tuples can be dropped."""
         horizon = self.horizon(at, seen)
         return 0 if horizon is None else seen.first_from(horizon)
 
@@ -117,14 +117,14 @@ def _before(at: Batch) -> Batch:
 
 
 class Periodic(AnySequence):
-    """A sequence of windows that are created one after the other, at a fixed rate of time or of tuples; None: only one."""
+    """A sequence that creates windows one by one, each `rate` of time or of tuples; with rate None a single one."""
 
     rate: Number | None
     delay: Number = 0
 
     @property
     def rate_domain(self) -> Domain:
-        """Whether the rate counts time or tuples; where nothing else is said, what the bounds are."""
+        """The domain of the rate, time or tuples; by default that of the bounds."""
         return self.domain
 
     @property
@@ -143,7 +143,7 @@ class Periodic(AnySequence):
         return self.lower(rank, seen), self.upper(rank, seen)
 
     def rank(self, at: Batch, seen: Seen) -> int | None:
-        """Return floor((now - beta(0)) / rate) (paper 003, definition 9), as of `delay` ago."""
+        """Return floor((now - beta(0)) / rate) (paper 003, definition 9), evaluated `delay` before `at`."""
         first = self.first(at, seen)
         if first is None:
             return None
@@ -154,7 +154,7 @@ class Periodic(AnySequence):
         return 0 if self.rate is None else passed // self.rate
 
     def first(self, at: Batch, seen: Seen) -> Number | None:
-        """Return beta(0) as a time or as a position, as the rate has it; None if it has not come yet."""
+        """Return beta(0) in the domain of the rate, None if that is not known yet."""
         end = self._first_end(seen)
         if end is None or self.domain == self.rate_domain:
             return end
@@ -163,7 +163,7 @@ class Periodic(AnySequence):
         return seen.tau_inv((end, LAST)) if end <= at[0] else None
 
     def _first_end(self, seen: Seen) -> Number | None:
-        """Return beta(0), None while it depends on a tuple that has not come."""
+        """Return beta(0), None while it depends on a tuple that has not come yet."""
         try:
             return self.upper(0, seen)
         except PositionError:
@@ -187,11 +187,11 @@ Bound: TypeAlias = Callable[[int], Given] | Callable[[int, Seen], Given]
 
 @dataclass(frozen=True)
 class WindowSequence(Periodic):
-    """The windows from `alpha(j)` to `beta(j)`, of which one is created every `rate` (paper 003, definition 8).
+    """The windows from `alpha(j)` to `beta(j)`, one created every `rate` (paper 003, definition 8).
 
-    The bounds are functions of `(j)`, or of `(j, v)` where they need the stream: `v` has `t0`, `tau` and `tau_inv`, as of now.
-    They are times or positions, as `domain` says, and the rate one of `rate_domain`, by default the same. With a `delay` each
-    window comes so much later (6.1.1).
+    The bounds are functions of `(j)`, or of `(j, v)` if they need the stream: `v` has `t0`, `tau` and `tau_inv` of the tuples
+    seen so far. `domain` is the domain of the bounds, time or position, and `rate_domain` that of the rate, by default the same.
+    With a `delay` each window is created so much later (6.1.1).
 
     >>> from streamdsl.astral import View
     >>> tens = WindowSequence(lambda j: 100 * j + 91, lambda j: 100 * (j + 1), 100, "position")
@@ -224,7 +224,7 @@ class WindowSequence(Periodic):
 
     @property
     def endless(self) -> bool:
-        """Whether windows are created by time: nothing tells how long a bound that is a function stays behind."""
+        """Whether windows are created by time: it is not known whether a bound that is a function ever passes a tuple."""
         return bool(self.rate_domain == "time")
 
     def describe(self) -> str:
@@ -255,10 +255,9 @@ def _wants_stream(bound: Any) -> bool:
 
 @dataclass(frozen=True)
 class GenericWindowSequence(AnySequence):
-    """Windows at no fixed rate: `gamma(at, v)` is the batch that stands for the window at `at`, or None.
+    """Windows without a fixed rate: `gamma(at, v)` is the batch that identifies the window at `at`, or None.
 
-    `alpha(batch, v)` and `beta(batch, v)` are its bounds; while the upper one is still to come there is no window (definition
-    12).
+    `alpha(batch, v)` and `beta(batch, v)` are its bounds; the window exists once its upper bound has passed (definition 12).
 
     >>> from streamdsl.astral import View
     >>> hourly = GenericWindowSequence(lambda b, v: b[0] - 60, lambda b, v: b[0], lambda at, v: (at[0] // 60 * 60, 0))
@@ -289,7 +288,7 @@ class GenericWindowSequence(AnySequence):
 
 @dataclass(frozen=True)
 class Partitioned:
-    """The union of the windows of a sequence over each key's tuples alone (paper 003, definition 11)."""
+    """The union over all keys of a sequence's windows, each over the tuples of one key (paper 003, definition 11)."""
 
     sequence: AnySequence
     by: tuple[str, ...]
@@ -300,7 +299,7 @@ class Partitioned:
 
 
 def check_domain(domain: str) -> str:
-    """Return a domain; raises `QueryError` for what is none.
+    """Return a domain; raises `QueryError` for any other value.
 
     >>> check_domain("rows")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Window sequences by name, as other systems describe theirs (paper 003, section 6.1)."""
+"""Window sequences by name, after the descriptions of other systems (paper 003, section 6.1)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Line = tuple[Number, Number]
 
 
 _LONG: Final = 100_000
-"""How many turns of a loop are taken to have an end."""
+"""The number of iterations after which a loop is taken to be endless."""
 
 
 @dataclass(frozen=True)
 class Linear(Periodic):
-    """Windows whose bounds are linear in j; `cut`: not before t0 (position 0); `relative`: counted from t0."""
+    """Windows with bounds linear in j: with `cut` not before t0 (position 0), with `relative` counted from t0."""
 
     start: Line
     end: Line
@@ -62,7 +62,7 @@ class Linear(Periodic):
 
     @property
     def endless(self) -> bool:
-        """Whether the windows are created by time and their beginning stays."""
+        """Whether windows are created by time with a fixed lower bound, so that no tuple ever leaves them."""
         return self.domain == "time" and self.rate is not None and self.start[0] == 0
 
     def is_over(self, at: Batch, seen: Seen) -> bool:
@@ -95,7 +95,7 @@ class Linear(Periodic):
         return f"[{low}, {high}] by {self.domain}, {every}"
 
     def absolute(self, t0: Number) -> Linear:
-        """Return the same windows of a query started at t0, by their times.
+        """Return the same windows for a query started at t0, with absolute bounds.
 
         >>> range_slide(4, 2).absolute(10)
         Linear(start=(2, 6), end=(2, 10), rate=2, domain='time', cut=True, relative=False)
@@ -108,7 +108,7 @@ class Linear(Periodic):
 
 @dataclass(frozen=True)
 class LastN(Periodic):
-    """Every `rate` of time from t0 on: the last `n` tuples."""
+    """The last `n` tuples, every `rate` of time from t0 on."""
 
     n: int
     rate: Number
@@ -138,7 +138,7 @@ class LastN(Periodic):
 
     @property
     def endless(self) -> bool:
-        """Whether the last tuples are in every later window: so they are."""
+        """Always: the last tuples are in every later window."""
         return True
 
     def first_needed(self, at: Batch, seen: Seen) -> int:
@@ -150,7 +150,7 @@ class LastN(Periodic):
 
 @dataclass(frozen=True)
 class Sliding(AnySequence):
-    """At every time the tuples of the last `size`, both ends inside."""
+    """At each time the tuples of the last `size` of time, both bounds inclusive."""
 
     size: Number
     domain = "time"
@@ -167,11 +167,11 @@ class Sliding(AnySequence):
         return max(rank[0] - self.size, seen.t0), rank[0]
 
     def state(self, at: Batch, seen: Seen) -> tuple[int, int]:
-        """Return the first and the last position: it is another window when a tuple comes or leaves (6.1.2)."""
+        """Return the first and the last position: the result changes when a tuple comes or leaves (6.1.2)."""
         return seen.first_from(at[0] - self.size), seen.tau_inv(at)
 
     def next_change(self, at: Batch, seen: Seen) -> Number | None:
-        """Return the first whole time at which the first tuple inside is too old."""
+        """Return the first whole time at which the oldest tuple has left the window."""
         first = seen.first_from(at[0] - self.size)
         return floor(seen.tau(first)[0] + self.size) + 1 if first <= seen.last else None
 
@@ -184,7 +184,7 @@ class Sliding(AnySequence):
 
 @dataclass(frozen=True)
 class ForLoop(AnySequence):
-    """TelegraphCQ's loop: at each time the window of the last value that the loop's variable has reached (6.1.4)."""
+    """TelegraphCQ's loop: at each time the window of the largest value of the loop variable up to that time (6.1.4)."""
 
     init: Number
     condition: Callable[[Any], object]
@@ -194,13 +194,13 @@ class ForLoop(AnySequence):
     by_clock = True
 
     def values(self) -> Iterator[tuple[Number, bool]]:
-        """Yield the values of the variable, and whether the loop goes on with each; with the last one it does not."""
+        """Yield the values of the variable, each with whether the condition holds; for the last one it does not."""
         value = self.init
         while self.condition(value):
             yield value, True
             following = exact(self.step(value))
             if following <= value:
-                raise QueryError(f"the loop's variable is a time, which goes on: {value} is followed by {following}")
+                raise QueryError(f"the loop's variable is a time, which must increase: {value} is followed by {following}")
             value = following
         yield value, False
 
@@ -218,7 +218,7 @@ class ForLoop(AnySequence):
 
     @property
     def endless(self) -> bool:
-        """Whether the loop goes on for longer than one likes to try."""
+        """Whether the loop has more than `_LONG` iterations."""
         return next(islice(self.values(), _LONG, None), None) is not None
 
     def next_change(self, at: Batch, seen: Seen) -> Number | None:
@@ -232,7 +232,7 @@ class ForLoop(AnySequence):
 
 
 def linear(start: tuple[Given, Given], end: tuple[Given, Given], rate: Given, domain: Domain = "time") -> Linear:
-    """Return the windows from `max(a * j + b, t0)` (position 0) to `c * j + d`, of which one is created every `rate`.
+    """Return the windows from `max(a * j + b, t0)` (position 0) to `c * j + d`, one created every `rate`.
 
     `start` is the pair `(a, b)`, `end` the pair `(c, d)`. Bounds are times, or positions counted from 0.
 
@@ -244,7 +244,7 @@ def linear(start: tuple[Given, Given], end: tuple[Given, Given], rate: Given, do
 
 
 def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv: Given, domain: Domain = "time") -> Linear:
-    """Return SStreamWare's windows: the first from `start` to `end`, the bounds of each next one so much further (6.1.3).
+    """Return SStreamWare's windows: the first from `start` to `end`, each next one moved by `start_adv` and `end_adv` (6.1.3).
 
     >>> from streamdsl.astral import View
     >>> View([]).bounds(five_uplet(2, 5, 5, 1, 5), 20)
@@ -254,9 +254,9 @@ def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv:
 
 
 def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> AnySequence:
-    """Return CQL's `RANGE x SLIDE slide`, counted from t0; without a slide, at every time what came in the last x (6.1.1-2).
+    """Return CQL's `RANGE x SLIDE slide`, counted from t0; without a slide, at each time the tuples of the last x (6.1.1-2).
 
-    `partial=True` begins with windows that t0 cuts, False with the first full one. Both ends of a window are inside.
+    `partial=True` begins with windows that t0 cuts, False with the first full one. Both bounds of a window are inclusive.
 
     >>> from streamdsl.astral import View
     >>> view = View([(n, n) for n in range(9)])
@@ -272,7 +272,7 @@ def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> A
 
 
 def rows_slide(n: int, slide: int, partial: bool = True) -> Linear:
-    """Return CQL's `ROWS n SLIDE slide`: the last n tuples, each time that so many more have come.
+    """Return CQL's `ROWS n SLIDE slide`: the last n tuples, every `slide` tuples.
 
     `partial=True` begins with windows of fewer tuples, False with the first full one.
 
@@ -298,7 +298,7 @@ def last_n_every(n: int, period: Given) -> LastN:
 
 
 def landmark() -> Linear:
-    """Return the unbounded sequence `[0, j, 1n]`: all tuples from t0 on, each time that one comes (property 3).
+    """Return the unbounded sequence `[0, j, 1n]`: all tuples from t0 on, a new window with each (property 3).
 
     >>> from streamdsl.astral import View
     >>> View([("a", 1), ("b", 5)]).content(landmark(), 9)
@@ -308,7 +308,7 @@ def landmark() -> Linear:
 
 
 def fixed(alpha: Given, beta: Given, domain: Domain = "time") -> Linear:
-    """Return the one window from `alpha` to `beta`, which is evaluated once, and stays.
+    """Return the single window from `alpha` to `beta`, which is created once and stays the last one.
 
     >>> from streamdsl.astral import View
     >>> view = View([("a", 1), ("b", 5)])
@@ -326,8 +326,8 @@ def for_loop(
 ) -> ForLoop:
     """Return TelegraphCQ's windows `for (u = init; condition(u); u = step(u)) WindowIs(window(u))` (6.1.4).
 
-    `window(u)` is the pair of bounds. There is no window before the first value, nor from the first for which the condition
-    does not hold.
+    `window(u)` is the pair of bounds. There is no window before the first value of `u`, nor from the first value on for which the
+    condition does not hold.
 
     >>> from streamdsl.astral import View
     >>> loop = for_loop(2, lambda u: u < 8, lambda u: u + 3, lambda u: (u - 2, u))
@@ -339,7 +339,7 @@ def for_loop(
 
 
 def check_count(n: object) -> None:
-    """Raise `QueryError` for what is no number of tuples.
+    """Raise `QueryError` for values that are not positive integers.
 
     >>> check_count(0)
     Traceback (most recent call last):
@@ -351,7 +351,7 @@ def check_count(n: object) -> None:
 
 
 def _written(slope: Number, offset: Number, origin: str) -> str:
-    """Return a bound as a text: the terms that are not 0."""
+    """Return a linear bound as text, without terms that are 0."""
     text = " + ".join(filter(None, [origin, ("j" if slope == 1 else f"{slope}j") if slope else ""]))
     if not text:
         return str(offset)

@@ -1,4 +1,4 @@
-"""Exact numbers, and batches, which are where a tuple is in time (paper 003, definitions 1 and 2)."""
+"""Exact numbers, and batches: the order of tuples in time (paper 003, definitions 1 and 2)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from streamdsl.temporal.time import INFINITY
 
 Number: TypeAlias = int | Fraction
 Given: TypeAlias = int | Fraction | float
-"""What users write for a number."""
+"""A number as users write it; `exact` converts it."""
 Batch: TypeAlias = tuple[Number, int]
-"""A time, and the number of a batch among those of that time, from 0."""
+"""A time, and the number of the batch among those of the same time, from 0."""
 At: TypeAlias = tuple[Given, int] | Given
-"""A batch, or a bare time: after every batch of it."""
+"""A batch, or a bare time, which means the moment after all batches of that time."""
 
 LAST: Final = INFINITY
-"""The number of a batch that comes after every other one of its time."""
+"""A batch number greater than that of any batch."""
 BEFORE: Final = -1
-"""The number of a batch that comes before every other one of its time."""
+"""A batch number smaller than that of any batch."""
 
 
 def exact(value: object) -> Number:
-    """Return a number as itself, a float at its face value; whole numbers are `int`s.
+    """Return a number as an `int` if it is whole, else as a `Fraction`; floats are converted exactly.
 
     >>> exact(0.5), exact(2.0)
     (Fraction(1, 2), 2)
@@ -43,7 +43,7 @@ def exact(value: object) -> Number:
 
 
 def batch(at: At) -> Batch:
-    """Return a batch; of a bare time the moment after every batch of it.
+    """Return a batch; a bare time becomes the moment after all batches of that time.
 
     >>> batch((2.0, 1)), batch(3)[0]
     ((2, 1), 3)
@@ -52,7 +52,7 @@ def batch(at: At) -> Batch:
 
 
 def positive(value: object, what: str) -> Number:
-    """Return a number that is greater than 0; raises `QueryError` for any other.
+    """Return a number greater than 0 as an exact one; raises `QueryError` for any other.
 
     >>> positive(0, "rate")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What a query has seen of a stream by some moment: times and positions of tuples (paper 003, definition 7)."""
+"""The tuples that a query has seen by some moment: their times and positions (paper 003, definition 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Seen"]
 
 
 class Seen(ABC):
-    """The tuples that a query started at `t0` sees by some moment; functions of window sequences are given it as `v`."""
+    """The tuples that a query started at `t0` has seen by some moment; the `v` in functions of window sequences."""
 
     t0: Number
 
@@ -22,7 +22,7 @@ class Seen(ABC):
 
     @abstractmethod
     def batch_at(self, position: int) -> Batch:
-        """Return the batch of the tuple at a position that has been seen."""
+        """Return the batch of the tuple at a seen position."""
 
     @abstractmethod
     def tau_inv(self, at: At) -> int:
@@ -38,5 +38,5 @@ class Seen(ABC):
         return self.batch_at(n)
 
     def first_from(self, time: Number) -> int:
-        """Return the lowest position that a tuple with this time or a later one has, or would have."""
+        """Return the lowest position with this time or a later one: `last + 1` if no such tuple has been seen."""
         return self.tau_inv((time, BEFORE)) + 1

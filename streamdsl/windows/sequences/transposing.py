@@ -1,4 +1,4 @@
-"""When two linear sequences make the same windows, though their queries started at different times (paper 003, property 4)."""
+"""Transposition: when linear sequences of queries with different starts have the same windows (paper 003, property 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from streamdsl.windows.sequences.numbers import Number
 
 
 def synchronous(first: Linear, second: Linear, hidden: int, least: Number) -> bool:
-    """Say whether two sequences with the same slopes and rate agree: `hidden` is D, `least` the least bound of the second.
+    """Say whether two sequences with the same slopes and rate have the same windows from the second's first window on.
+
+    In the terms of property 4 `hidden` is D; `least` is the smallest bound of the second sequence, at which windows are cut.
 
     >>> synchronous(Linear((1, 0), (1, 3), 1), Linear((1, 5), (1, 8), 1), 0, 5)
     True

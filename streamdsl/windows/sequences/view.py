@@ -1,4 +1,4 @@
-"""What a query started at some time sees of a stream, and the windows that a sequence makes of it (paper 003, section 4)."""
+"""Views: the tuples that a query with a start sees, and the windows of a sequence over them (paper 003, section 4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Stream(Protocol):
 
 
 class View(Seen):
-    """The tuples `(payload, t)` or `(payload, t, i)` with t >= t0, in order of position; of a stream its rows at t = LE.
+    """The tuples `(payload, t)` or `(payload, t, i)` with t >= t0, in order of position; for a stream its rows at t = LE.
 
     Simultaneous rows of a stream are one batch, in order of payload.
 
@@ -66,7 +66,7 @@ class View(Seen):
         return bisect_right(self.batches, batch(at)) - 1
 
     def by(self, at: At) -> Seen:
-        """Return what has been seen by a moment.
+        """Return the tuples that have been seen by a moment.
 
         >>> View([("a", 1), ("b", 5)]).by(4).last
         0
@@ -74,14 +74,14 @@ class View(Seen):
         return _By(self, self.tau_inv(at))
 
     def gamma(self, ws: AnySequence, at: At) -> Any:
-        """Return the number of the last window created by `at` (of a generic sequence its batch), None if there is none yet.
+        """Return the rank of the last window created by `at`: its number, or the batch of a generic sequence; None if none is.
 
         >>> from streamdsl.astral import range_slide
         >>> View([]).gamma(range_slide(4, 2), 5)
         2
         """
         if isinstance(ws, Partitioned):
-            raise TypeError("a partitioned sequence has no one window: each key has its own")
+            raise TypeError("a partitioned sequence has no single last window: each key has its own")
         moment = batch(at)
         return ws.rank(moment, self.by(moment)) if moment[0] >= self.t0 else None
 
@@ -130,7 +130,7 @@ class View(Seen):
         return View([(self.payloads[n], *self.batches[n]) for n in positions], self.t0)
 
     def _parts(self, by: Sequence[str]) -> list[tuple[View, list[int]]]:
-        """Return the view of each key's tuples, with their positions here."""
+        """Return for each key the view of its tuples, and their positions in this view."""
         found: dict[Hashable, list[int]] = {}
         for n, payload in enumerate(self.payloads):
             found.setdefault(_key(payload, by), []).append(n)
@@ -138,7 +138,7 @@ class View(Seen):
 
 
 class _By(Seen):
-    """The first tuples of a view."""
+    """A prefix of a view: its tuples up to position `last`."""
 
     def __init__(self, view: View, last: int) -> None:
         self.t0 = view.t0

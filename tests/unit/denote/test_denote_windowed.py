@@ -277,12 +277,12 @@ def test_an_event_without_end_needs_a_bound() -> None:
 def test_only_time_sensitive_operators_may_keep_timestamps(output: Output) -> None:
     with pytest.raises(QueryError, match="no timestamps of its own"):
         aggregate(BoundAgg(Seen()), output=output)
-    with pytest.raises(QueryError, match="Returns is time-insensitive and stamps nothing"):
+    with pytest.raises(QueryError, match="Returns is time-insensitive and sets no timestamps"):
         apply(Returns([]), output=output)
 
 
 def test_time_bound_is_a_promise_of_the_module() -> None:
-    with pytest.raises(QueryError, match="does not claim time_bound = True"):
+    with pytest.raises(QueryError, match="does not declare time_bound = True"):
         apply(Stamps(), output=Output.TIME_BOUND)
 
     class Bound(Stamps):

@@ -40,7 +40,7 @@ def test_a_band_without_a_bound_pairs_all_later_rows() -> None:
     left, right = CHT.from_rows([(2, 3, {"k": 1})]), CHT.from_rows([(1, 2, {"k": 1}), (10**12, 10**13, {"k": 1})])
     found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, 0, INFINITY), left, right)
     assert [row.le for row in found] == [10**12]
-    with pytest.raises(QueryError, match="never be settled"):
+    with pytest.raises(QueryError, match="never becomes final"):
         band_join(LEFT, RIGHT, BY_KEY, None, 0, INFINITY, "left")
 
 

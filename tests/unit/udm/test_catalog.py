@@ -274,10 +274,10 @@ this program
 
 streamdsl
   median   uda  float -> float
-      The middle value; of an even number the mean of the two.
+      The middle value; for an even number of values the mean of the two in the middle.
   quantile(q: float, method: Literal['linear', 'inverted_cdf'] = 'linear')
            uda  float -> float
-      The q-quantile: interpolated linearly, or the smallest value with at least a share q at or below it.
+      The q-quantile: interpolated linearly, or the smallest value such that at least a share q of the values is at most it.
 """
     assert repr(shown) == expected.strip("\n")
     assert repr(Catalog([])) == "0 modules"

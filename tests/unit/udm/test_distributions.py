@@ -169,7 +169,7 @@ def test_a_name_of_two_distributions_is_an_error_that_names_both(provide: Provid
     udm = provide("udms_second", {"total": "udms_second:Total", "alone": "udms_second:Total"}, module("Total", 2))
     message, hint = refusal(lambda: udm("total", lambda e: e.x))
     assert message == "'total' is provided by udms_first 1.0 (udms_first:Total) and by udms_second 1.0 (udms_second:Total)"
-    assert hint == "import the one that is meant, and register it: sd.udm.register('total', ...)"
+    assert hint == "import one of them, and register it: sd.udm.register('total', ...)"
     assert [entry.origin for entry in entries(udm, "total")] == ["udms_first 1.0", "udms_second 1.0"]
     assert all(message in (entry.error or "") for entry in entries(udm, "total"))
     assert udm.get("alone").compute_result([1.0, 2.0]) == 6.0

@@ -158,10 +158,10 @@ def yielding(values: Sequence[int]) -> Iterable[int]:
         ),
         (lambda: sd.uda(time_bound=True), "@uda has no property 'time_bound'"),  # type: ignore[call-overload]
         (lambda: sd.udo(empty=1), "@udo has no property 'empty'"),  # type: ignore[call-overload]
-        (lambda: sd.uda(reads="price"), "reads='price' is one text, not names of fields\nHint: write reads=('price',)"),
+        (lambda: sd.uda(reads="price"), "reads='price' is a string, not a sequence of field names\nHint: write reads=('price',)"),
         (lambda: sd.uda(vectorized=True)(covered), "@uda(vectorized=True) needs a function of the payloads"),  # type: ignore[arg-type]
         (lambda: sd.uda(deterministic=False)(lambda: 1), "has 0 parameters"),  # type: ignore[arg-type, misc]
-        (lambda: sd.uda(yielding), "yields several\nHint: a function that yields is a @udo"),
+        (lambda: sd.uda(yielding), "yields several\nHint: use @udo for it"),
         (lambda: sd.uda(deterministic=False)(yielding), "yields several"),
     ],
 )

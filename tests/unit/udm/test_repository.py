@@ -245,7 +245,7 @@ def test_parameters_are_checked_when_the_query_is_written(udm: Repository) -> No
     )
     assert "got an unexpected keyword argument 'n'; it is smallest(k: int = 1)" in refusal(lambda: udm.get("smallest", n=2))[0]
     assert "unexpected keyword argument 'q'; it is median()" in refusal(lambda: udm("median", lambda e: e.x, q=1))[0]
-    assert refusal(lambda: udm("spread", lambda e: e.x, k=2))[0] == "'spread' is ready made and takes no parameters"
+    assert refusal(lambda: udm("spread", lambda e: e.x, k=2))[0] == "'spread' is not a class, so it takes no parameters"
 
 
 def test_an_error_of_the_module_itself_is_not_covered(udm: Repository) -> None:
