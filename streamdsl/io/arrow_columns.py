@@ -35,7 +35,7 @@ class ArrowColumns:
         return arrow_values(self._table.column(name))
 
     def held(self, name: str) -> AnyColumn:
-        """Return a column as payload values, which may be made where they are read."""
+        """Return a column as payload values, deferred where that saves making Python objects."""
         from streamdsl.io.arrow_held import held_values
 
         return held_values(self._table.column(name))
@@ -46,7 +46,7 @@ class ArrowColumns:
 
 
 def _memo(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any] | None:
-    """Return the memo that Arrow's own metadata holds, or that pandas put there with its `attrs`."""
+    """Return the payload memo from the schema metadata: our own key, or the `attrs` that pandas has stored there."""
     if MEMO.encode() in metadata:
         own: Mapping[str, Any] = json.loads(metadata[MEMO.encode()])
         return own

@@ -1,4 +1,4 @@
-"""Fingerprints of Arrow's values: integers by which they are known again, so that no Python object is made of one twice."""
+"""Fingerprints of Arrow values: integers that identify values, so that each value becomes a Python object only once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 _WORD: Final = 8
 _LONGEST: Final = 256
-"""Texts of so many bytes are worth it."""
+"""The most bytes of a text that is hashed: an array with a longer one has no fingerprints."""
 
 
 def fingerprints(array: Any) -> Fingerprints | None:
-    """Return integers by which the values of an Arrow array are known again; None of other types than these.
+    """Return the fingerprints of an Arrow array's values; None for a type that has none.
 
     >>> found = fingerprints(pa.array(["a", None, "a"]))
     >>> first, null, again = found.integers.tolist()
@@ -42,7 +42,7 @@ def fingerprints(array: Any) -> Fingerprints | None:
 
 
 def bits(array: Any) -> Column | None:
-    """Return values of Arrow as integers that say what they are, those of nulls mean nothing; None where not all have such.
+    """Return values as integers that identify them (anything at nulls); None if a value or the type has no such integer.
 
     >>> from datetime import date
     >>> bits(pa.array([date(1970, 1, 3)])).tolist(), bits(pa.array([2**63], pa.uint64())), bits(pa.array(["a"]))
@@ -71,14 +71,14 @@ def _name(kind: Any) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Say whether values of a type are texts, or bytes, with offsets."""
+    """Say whether a type is text or bytes in the layout with offsets."""
     return any(
         test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     )
 
 
 def content_of(array: Any) -> tuple[Column, Column]:
-    """Return where the texts of an array begin, and end, and the eight bytes from each byte on, in which zeros follow the last.
+    """Return the offsets of an array's texts, and for each byte the word of eight bytes that begins there, padded with zeros.
 
     >>> stops, words = content_of(pa.array(["x", "ab", "c"])[1:])
     >>> stops.tolist(), words[0].tobytes()[:4]
@@ -93,7 +93,7 @@ def content_of(array: Any) -> tuple[Column, Column]:
 
 
 def bytes_of(array: Any) -> Column:
-    """Return the bytes of the texts of an array, one text behind the other.
+    """Return the bytes of an array's texts, concatenated.
 
     >>> bytes_of(pa.array(["x", "ab", "c"])[1:]).tobytes(), len(bytes_of(pa.array([""])))
     (b'abc', 0)
@@ -103,14 +103,14 @@ def bytes_of(array: Any) -> Column:
 
 
 def _stops_of(array: Any) -> Column:
-    """Return where in memory the texts of an array begin, and the last one ends."""
+    """Return the offsets of an array's texts in its data buffer: one per text, and the end of the last one."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     stops: Column = np.frombuffer(array.buffers()[1], dtype=np.int64 if wide else np.int32)
     return stops[array.offset : array.offset + len(array) + 1]
 
 
 class Texts(NamedTuple):
-    """The texts of an Arrow array, eight bytes at a time.
+    """The texts of an Arrow array as words of eight bytes.
 
     >>> texts = Texts.of(pa.array(["ab", "c"]))
     >>> texts.lengths.tolist(), texts.words(texts.starts, texts.lengths).tolist()
@@ -118,31 +118,31 @@ class Texts(NamedTuple):
     """
 
     stops: Ticks
-    """Where each begins, and the last one ends."""
+    """The offset of each text, and the end of the last one."""
     lengths: Ticks
     following: Column
-    """The eight bytes from each byte on."""
+    """For each byte the word of eight bytes that begins there."""
 
     @staticmethod
     def of(array: Any) -> Texts:
-        """Return the texts of an array; a null's means nothing."""
+        """Return the texts of an array; the text of a null is arbitrary."""
         stops, words = content_of(array)
         stops = stops.astype(np.int64)
         return Texts(stops, np.diff(stops), words)
 
     @property
     def starts(self) -> Ticks:
-        """Where each begins."""
+        """The offset of each text."""
         return self.stops[:-1]
 
     def words(self, at: Ticks, left: Ticks) -> Column:
-        """Return the next eight bytes of some texts, of which so many are left, and zeros behind these."""
+        """Return the word at each offset, with zeros after the `left` bytes that remain of its text."""
         found: Column = self.following[at] & BYTE_MASKS[np.minimum(left, _WORD)]
         return found.view(np.uint64)
 
 
 def _hashes(array: Any) -> Column | None:
-    """Return for each text a number that is mixed of its bytes, eight at a time; None where one is long."""
+    """Return a hash of each text, computed word by word; None if a text is longer than `_LONGEST`."""
     texts = Texts.of(array)
     at, left = texts.starts, texts.lengths
     if left.max(initial=0) > _LONGEST:
@@ -165,7 +165,7 @@ def _hashes(array: Any) -> Column | None:
 
 
 class KnownTexts:
-    """Texts of an array, with which others are compared.
+    """The texts of a dictionary, to compare other texts with.
 
     >>> KnownTexts(pa.array(["b", None, "c"])).are(pa.array(["a", "b", None]), np.array([0, 0, 1])).tolist()
     [False, True, True]
@@ -179,7 +179,7 @@ class KnownTexts:
         return Texts.of(self.array)
 
     def are(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
-        """Say which texts are those at these places; a null is as another null is."""
+        """Say for each text whether it equals the known one at its place; nulls are equal to each other."""
         matcher = TEXT_MATCHER.over(len(places))
         if matcher is None:
             same = pc.equal(texts, self.array.take(as_arrow(places)))
@@ -191,7 +191,7 @@ class KnownTexts:
 
 
 def of_bits(integers: Column, kind: Any) -> Any:
-    """Return the array of a type whose `bits` are these integers.
+    """Return an array of the type from the integers of its values: the inverse of `bits`.
 
     >>> of_bits(np.array([2]), pa.date32()).to_pylist(), of_bits(np.array([-105]), pa.decimal128(4, 2)).to_pylist()
     ([datetime.date(1970, 1, 3)], [Decimal('-1.05')])

@@ -1,4 +1,4 @@
-"""Columns of Arrow that stay what they are until somebody reads them."""
+"""Deferred columns over Arrow arrays, whose values become Python objects when they are read."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from streamdsl.io.from_arrow import arrow_values
 
 _SMALL: Final = 2**30
 _FEW_ROWS: Final = 16
-"""So many rows for each of the integers between two are worth a code for all of these."""
+"""Rows per integer of a range from which each integer of the range gets a code, whether it occurs or not."""
 _NO_NULLS: Final = np.empty(0, dtype=np.bool_)
 _MOST: Final = 4
-"""So many values for each row a dictionary may have to be looked at whole."""
+"""Dictionary values per row up to which a dictionary is kept; a larger one is decoded first."""
 
 _FIRST, _LAST, _QUOTE, _BACKSLASH = b" ~'\\"
-"""The first and the last printable character, and those that stand for something else in quotes."""
+"""The first and the last printable character, and the two that `repr` escapes."""
 
 _RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration, pa.types.is_decimal)
 
 
 class ArrowSource(ColumnSource):
-    """A chunked array.
+    """The source of a deferred column over a chunked array; its dictionary is computed on first use.
 
     >>> held = DeferredColumn(ArrowSource(pa.chunked_array([["a", None, "a"]])))
     >>> held.codes.tolist(), held[1:].tolist(), held.encoded()[1].tolist()
@@ -90,13 +90,13 @@ class ArrowSource(ColumnSource):
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))
 
     def deferred_values(self, codes: Rows) -> ArrowSource | None:
-        is_coded = pa.types.is_dictionary(self.array.type)  # whose values may be there twice
+        is_coded = pa.types.is_dictionary(self.array.type)  # a dictionary may hold a value twice
         array = None if is_coded else _as_python_has_it(self._taken(codes))
         return None if array is None else ArrowSource(pa.chunked_array([array]))
 
     @property
     def may_wait(self) -> bool:
-        return not pa.types.is_dictionary(self.array.type)  # dictionaries of several arrays are not one
+        return not pa.types.is_dictionary(self.array.type)  # the chunks would have several dictionaries
 
     def followed_by(self, other: ColumnSource) -> ColumnSource:
         if isinstance(other, ArrowSource) and other.array.type == self.array.type:
@@ -118,12 +118,12 @@ class ArrowSource(ColumnSource):
         return self.array.take(as_arrow(rows)).combine_chunks()
 
     def _taken(self, codes: Rows) -> Any:
-        """Return the values of some codes as an array."""
+        """Return the values of codes as an Arrow array."""
         return self._encoded[1].take(as_arrow(codes))
 
     @cached_property
     def _encoded(self) -> tuple[Rows, Any]:
-        """The codes, and the value of each as an array."""
+        """The code of each row, and the values of all codes as an Arrow array."""
         kind = self.array.type
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
@@ -139,12 +139,12 @@ class ArrowSource(ColumnSource):
             return codes, array.take(as_arrow(firsts))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
-        except pa.ArrowNotImplementedError:  # then each row has a code of its own
+        except pa.ArrowNotImplementedError:  # each row gets its own code
             return np.arange(self.size), array
         return as_numpy(encoded.indices), encoded.dictionary
 
     def passed(self, rows: Rows | slice) -> Any:
-        """Return some rows as an Arrow array of texts, None if they are not of that type."""
+        """Return rows as an Arrow array of texts; None for another type, and if all are null, as no type is known then."""
         if self.array.type != pa.string():
             return None
         found = self.array_of(rows)
@@ -152,13 +152,13 @@ class ArrowSource(ColumnSource):
 
 
 def _in_range(integers: Column) -> tuple[Rows, Column] | None:
-    """Return integers that are few as their distances from the least, and all integers in between; None of others."""
+    """Return integers of a narrow range as codes (the distance from the least), and the range; None for a wide range."""
     low, high = int(integers.min()), int(integers.max())
     return (integers - low, np.arange(low, high + 1)) if (high - low) * _FEW_ROWS < len(integers) else None
 
 
 def _is_simple(array: Any) -> bool:
-    """Say whether values are texts that Python writes as they stand, in quotes.
+    """Say whether the `repr` of each value is the value itself in single quotes.
 
     >>> [_is_simple(pa.array(["a", text])) for text in ["~ b", "", "'", "\\\\", "\\n", "\\x7f", "é"]]
     [True, True, False, False, False, False, False]
@@ -178,25 +178,25 @@ def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:
 
 
 def _as_python_has_it(array: Any) -> Any:
-    """Return different values in the type that Arrow has for what they are in Python; None where some of them may be one key."""
+    """Return distinct values in the Arrow type of their Python values; None if two of them may be equal as keys."""
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_date32(kind):
         return array
     if pa.types.is_timestamp(kind):
-        is_exact = kind.unit != "ns" and kind.tz in (None, "UTC")  # elsewhere two moments may be equal, when clocks are set back
+        is_exact = kind.unit != "ns" and kind.tz in (None, "UTC")  # in other zones two moments are equal when clocks are set back
         return array.cast(pa.timestamp("us", kind.tz)) if is_exact else None
     if pa.types.is_decimal128(kind):
         return array if kind.scale >= 0 and bits(array) is not None else None
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
         floats = array.cast(pa.float64())
         filled = as_numpy(floats)
-        # There are NaNs of several bits, and zeros of two signs.
+        # NaNs may differ in their bits, zeros in their sign: equal keys with different fingerprints.
         return floats if every(filled == filled) and not (np.signbit(filled) & (filled == 0)).any() else None
     return array.cast(pa.int64()) if pa.types.is_integer(kind) and bits(array) is not None else None
 
 
 def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
-    """Return the codes of chunks with dictionaries, and the values of all of these, with a null behind them."""
+    """Return the codes of dictionary-encoded chunks, and the values of all their dictionaries, followed by a null."""
     first: dict[Any, int] = {}
     known: list[Any] = []
     codes = [np.empty(0, dtype=np.intp)]
@@ -213,12 +213,12 @@ def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
 
 
 def _place_of(array: Any) -> tuple[Any, ...]:
-    """Return what arrays have in common that are the same in memory."""
+    """Return the identity of an array in memory: its length, offset and the addresses of its buffers."""
     return (len(array), array.offset, *(None if buffer is None else buffer.address for buffer in array.buffers()))
 
 
 def held_values(array: Any) -> AnyColumn:
-    """Return a chunked array as payload values, deferred if all of its values are certain to become Python's own.
+    """Return a chunked array as payload values, deferred if each of its values certainly has an exact Python value.
 
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
     ('DeferredColumn', 'ndarray')
@@ -226,7 +226,7 @@ def held_values(array: Any) -> AnyColumn:
     if len(array) < MATERIALIZE_BELOW:
         return arrow_values(array)
     if pa.types.is_dictionary(array.type) and sum(len(chunk.dictionary) for chunk in array.chunks) > _MOST * len(array):
-        return held_values(array.cast(array.type.value_type))  # of a large dictionary few values are there
+        return held_values(array.cast(array.type.value_type))  # few values of a large dictionary occur
     if _can_be_held(array):
         return DeferredColumn(ArrowSource(array))
     values = arrow_values(array)
@@ -234,7 +234,7 @@ def held_values(array: Any) -> AnyColumn:
 
 
 def _are_small(integers: Column) -> bool:
-    """Say whether integers are numbers of groups as they stand, also as one of two parts of a key."""
+    """Say whether integers can serve as codes directly, also as one of two parts of a composite key."""
     return int(integers.min()) >= 0 and int(integers.max()) < _SMALL
 
 
@@ -249,7 +249,7 @@ def _can_be_held(array: Any) -> bool:
 
 
 def _is_in_range(array: Any) -> bool:
-    """Say whether Python has all of some dates or decimals: those between two that it has."""
+    """Say whether Python can represent all dates or decimals of an array: it can if it can the least and the greatest."""
     import pyarrow.compute as pc
 
     parts = [chunk.dictionary for chunk in array.chunks] if pa.types.is_dictionary(array.type) else [array]

@@ -1,4 +1,4 @@
-"""The order of payloads that are Arrow's values: ranks of texts, dates, moments and numbers, no Python object made of one."""
+"""Ranks of Arrow values in payload order (texts, dates, moments, numbers), computed without Python objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS: Final = 6
 
 
 def ranks(array: Any) -> Column | None:
-    """Return integers in the order of the payloads that different values are; None of other types than these.
+    """Return the ranks of distinct values in payload order, 0 for null; None for a type without a rule.
 
     >>> from datetime import date
     >>> ranks(pa.array(["b", None, "a"])).tolist(), ranks(pa.array([date(2020, 1, 9), date(2020, 1, 10)])).tolist()
@@ -48,7 +48,7 @@ def _numbered(order: Rows) -> Column:
 
 
 def _of_texts(array: Any) -> Rows:
-    """Return the order of texts by eight bytes at a time: of those that are alike so far the next eight are looked at."""
+    """Return the sorted order of texts: sorts by words of eight bytes, then sorts each run of ties by the next word."""
     texts = Texts.of(array)
     at, left = texts.starts, texts.lengths
     longest = int(left.max(initial=0))
@@ -65,7 +65,7 @@ def _of_texts(array: Any) -> Rows:
         runs = np.cumsum(is_first)[tied]
         at, left, longest = at + _WORD, left - _WORD, longest - _WORD
         places, rows = places[tied], rows[tied]
-        # Texts that have ended come first, the shorter one before: what is behind them has been taken for zeros.
+        # A text that has ended sorts before one that continues with zero bytes: the padding is zeros too.
         ended = np.minimum(left[rows], 1)
         words = texts.words(np.where(ended > 0, at[rows], 0), np.maximum(left[rows], 0)).byteswap()
         inner = np.lexsort([words, ended, runs])
@@ -83,12 +83,12 @@ def _of_numbers(array: Any) -> Rows:
 
 
 def _of_days(array: Any) -> Rows:
-    """Return the order of dates as Python writes them: year, month and day are texts there."""
+    """Return the sorted order of dates by their `repr`, which is payload order: year, month and day compare as text."""
     return np.argsort(_written_days(as_numpy(array.view(pa.int32()))))
 
 
 def _written_days(days: Column) -> Ticks:
-    """Return integers in the order of the texts of dates."""
+    """Return integers that sort like the `repr` of dates."""
     dates = days.astype(np.int64).astype("M8[D]")
     months, years = dates.astype("M8[M]"), dates.astype("M8[Y]")
     day = (dates - months.astype("M8[D]")).astype(np.int64) + 1
@@ -99,12 +99,12 @@ def _written_days(days: Column) -> Ticks:
 
 
 def _of_moments(array: Any) -> Rows:
-    """Return the order of moments as Python writes them: without seconds and microseconds where these are zero."""
+    """Return the sorted order of moments by their `repr`, which omits seconds and microseconds that are zero."""
     ticks = as_numpy(array.view(pa.int64()))
     days, within = np.divmod(ticks, _DAY)
     minutes, within = np.divmod(within, _MINUTE)
     seconds, micros = np.divmod(within, _MINUTE // 60)
-    # What is left out stands before all numbers, or behind them where a zone follows: digits stand before letters.
+    # An omitted part sorts before every number; with a zone, whose name follows in its place, after: digits precede letters.
     last = array.type.tz is not None
     digits = np.searchsorted(10 ** np.arange(1, _DIGITS), micros, side="right") + 1
     micro = np.where(micros > 0, (micros * 10 ** (_DIGITS - digits) * 8) + digits, 10**_DIGITS * 8 if last else 0)
@@ -116,7 +116,7 @@ def _of_moments(array: Any) -> Rows:
 
 @lru_cache(maxsize=8)
 def _as_text(size: int) -> Rows:
-    """Return the ranks of small numbers among each other as texts.
+    """Return the rank that each number below `size` has among them as text.
 
     >>> _as_text(12).tolist()
     [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3]

@@ -1,4 +1,4 @@
-"""Arrow's types of values: what annotations declare, and the type that holds the values of two without a loss."""
+"""Arrow types: the type that an annotation declares, and the common type that holds the values of two without loss."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECLARED: Final[Mapping[Any, Any]] = {
 
 
 def declared_type(hint: Any) -> Any:
-    """Return the Arrow type of the values that an annotation declares; null where that is open, as a `datetime`'s zone is.
+    """Return the Arrow type that an annotation declares; null if the annotation leaves it open, as `datetime` does the zone.
 
     >>> from datetime import datetime
     >>> declared_type(int | None), declared_type(list[str]), declared_type(datetime)
@@ -42,9 +42,9 @@ def declared_type(hint: Any) -> Any:
 
 
 def common_type(one: Any, other: Any) -> Any:
-    """Return the Arrow type that holds the values of both, None if there is none: null holds nothing, and says nothing.
+    """Return the Arrow type that holds the values of both types, None if there is none; null is compatible with every type.
 
-    Integers and floats are floats, integers and decimals are decimals; a value that is too long for that shows when it is cast.
+    Integers with floats become floats, integers with decimals become decimals; the cast fails for a value that does not fit.
 
     >>> common_type(pa.null(), pa.int64()), common_type(pa.int64(), pa.float64()), common_type(pa.int64(), pa.bool_())
     (DataType(int64), DataType(double), None)
@@ -60,7 +60,7 @@ def common_type(one: Any, other: Any) -> Any:
 
 
 def common_schema(one: Any, other: Any) -> tuple[Any, list[str]]:
-    """Return the schema of the columns of both, those of the first in front, and which columns have no common type.
+    """Return the schema with the columns of both, those of the first one first, and the names of columns without a common type.
 
     >>> common_schema(pa.schema({"n": pa.null()}), pa.schema({"v": pa.int64(), "n": pa.string()}))[0].types
     [DataType(string), DataType(int64)]
@@ -76,7 +76,7 @@ def common_schema(one: Any, other: Any) -> tuple[Any, list[str]]:
 
 
 def settled_type(kind: Any) -> Any:
-    """Return the one of several Arrow types for the same values that tables have: the widest, in UTC, of no special layout.
+    """Return the canonical Arrow type for the values of a type: the widest, in UTC, with the plain layout.
 
     >>> settled_type(pa.int16()), settled_type(pa.dictionary(pa.int8(), pa.large_string()))
     (DataType(int64), DataType(string))
@@ -88,7 +88,7 @@ def settled_type(kind: Any) -> Any:
     if test.is_dictionary(kind):
         return settled_type(kind.value_type)
     if test.is_timestamp(kind):
-        return pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC")  # as Parquet, which has no seconds
+        return pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC")  # Parquet has no unit of seconds
     if test.is_list(kind) or test.is_large_list(kind) or test.is_fixed_size_list(kind):
         return pa.list_(settled_type(kind.value_type))
     if test.is_map(kind):

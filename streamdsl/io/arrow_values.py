@@ -1,4 +1,4 @@
-"""Payload values as Arrow arrays, each value kept: what Arrow would silently make another is refused."""
+"""Payload values as Arrow arrays without loss: values that Arrow would silently convert are refused."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from streamdsl.temporal.payload import PLAIN, plain
 from streamdsl.temporal.value_arrays import distinct
 
 _MOST_ITEMS: Final = 2**31 - 1
-"""So many items fit into one array of lists."""
+"""The number of items that the 32-bit offsets of a list array can address."""
 _INT64: Final = range(-(2**63), 2**63)
 _AS_THEY_ARE: Final = frozenset({str, bytes, float, bool, Decimal, date, timedelta})
-"""The types whose values, if no other type is among them, Arrow takes for what they are."""
+"""Types that Arrow converts exactly, if all values are of one type."""
 _TENS: Final = tuple(10**n for n in range(1, 19))
 _FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
 
 
 def arrow_array(name: str, values: Values | DeferredColumn, hint: Any = None) -> Any:
-    """Return the values of a field as an Arrow array, of the type that is declared for them where they fit it without a loss.
+    """Return the values of a field as an Arrow array, of the declared type if they fit it without loss.
 
-    Nested records become structs, sets lists in order, integers beyond int64 decimals, members of an enum their names (their
-    values, of enums of texts or numbers). Raises `SchemaError` for values that Arrow has no type for, or none for all of them.
+    Nested records become structs, sets become ordered lists, integers beyond int64 decimals, enum members their names (their
+    values in an enum of texts or numbers). Raises `SchemaError` for values without a common Arrow type.
 
     >>> arrow_array("v", [1, None], float).type, arrow_array("v", [None], int).type, arrow_array("v", [2.5], int).type
     (DataType(double), DataType(int64), DataType(double))
@@ -88,7 +88,7 @@ def _hinted(array: Any, hint: Any) -> Any:
 
 
 def _array_of_lists(lists: DeferredColumn) -> Any:
-    """Return lists of numbers as an array, None where none of them says of what type these are."""
+    """Return lists of numbers as a list array; None if there are no items, so their type is unknown, or too many."""
     items, sizes = items_of(lists)
     if isinstance(items, DeferredColumn) or not len(items) or len(items) > _MOST_ITEMS:
         return None
@@ -98,14 +98,14 @@ def _array_of_lists(lists: DeferredColumn) -> Any:
 
 
 def _array_of_nested(part: AnyColumn) -> Any:
-    """Return nested payloads, of which some may be None, as an array of structs; None where `_array_of_structs` says so."""
+    """Return nested payloads, some of which may be None, as an array of structs; None where `_array_of_structs` returns it."""
     payloads, places = with_nulls(part) or (part, None)
     array = _array_of_structs(rows_in(payloads))
     return array if array is None or places is None else array.take(pa.array(places, mask=places < 0))
 
 
 def _array_of_structs(rows: Table) -> Any:
-    """Return payloads as an array of structs, where all that is in them is numbers and texts; else None."""
+    """Return payloads as an array of structs if they hold only numbers and texts; else None."""
     if not rows.size or not rows.columns:
         return None
     arrays = []
@@ -126,7 +126,7 @@ def _array_of_plain(part: AnyColumn) -> Any:
 
 
 def _array_of(values: list[Any], kinds: set[type]) -> Any:
-    """Return values of these types, and None, in the type that Arrow has for them."""
+    """Return values of these types, and None, as an array of the type that Arrow infers."""
     if not kinds:
         return pa.nulls(len(values))
     if kinds == {str}:
@@ -143,7 +143,7 @@ def _items(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
-    """Return the values of codes as the array that these alone make; None where others of the dictionary change its type."""
+    """Return the values of codes as the array that they would become alone; None if other dictionary values change its type."""
     whole = dictionary.cached(_array_of_all, join=_joined)
     found = None if whole is None else whole.take(as_arrow(codes))
     if found is None or found.null_count == len(found):
@@ -163,7 +163,7 @@ def _side_by_side(one: Column, other: Column) -> Column:
 
 
 def _array_of_all(values: AnyColumn) -> Any:
-    """Return values as an Arrow array, None where some of them may be an array of another type."""
+    """Return values as an Arrow array; None if a subset of them could become an array of another type."""
     if isinstance(values, DeferredColumn):
         if isinstance(values.source, ArrowSource):
             return values.source.array_of(values.rows)
@@ -180,7 +180,7 @@ def _array_of_all(values: AnyColumn) -> Any:
 
 
 def _digits(decimals: AnyColumn) -> Rows:
-    """Return how many digits each decimal has before the point, and how many behind it: Arrow's type has the most of each."""
+    """Return the digits of each decimal before and after the point; the Arrow type has the maximum of both."""
     found = np.zeros((2, len(decimals)), dtype=np.int64)
     if isinstance(decimals, DeferredColumn) and isinstance(decimals.source, ArrowSource):
         array = decimals.source.array_of(decimals.rows)
@@ -215,14 +215,14 @@ def _leaf(value: Any) -> Any:
 
 
 def _exact(values: list[Any]) -> list[Any]:
-    """Return values with all integers as decimals if one is beyond int64."""
+    """Return values, with all integers as decimals if one of them is beyond int64."""
     if all(value in _INT64 for value in values if type(value) is int):
         return values
     return [Decimal(value) if type(value) is int else value for value in values]
 
 
 def _check_alike(values: Iterable[Any]) -> None:
-    """Raise `TypeError` for values that Arrow would take for others: text for bytes, times for dates, times without a zone."""
+    """Raise `TypeError` for mixed values that Arrow would convert silently: text to bytes, times to dates, a lost zone."""
     values = list(values)
     families = {_FAMILIES.get(kind, kind) for kind in distinct(map(type, values)) if kind is not type(None)}
     if len(families) > 1:

@@ -1,4 +1,4 @@
-"""What a source is bound to: events or columnar insertions, with times in ticks, that can be read again and again."""
+"""Bound inputs of sources: events or columnar insertions, with times in ticks, that can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streamdsl.temporal.time import CHRONON, INFINITY, Ticks, add_times
 
 @dataclass(frozen=True, slots=True)
 class Inserts:
-    """Insertions as columns, in order of arrival.
+    """Insertions in columns, in order of arrival.
 
-    Without `ids` a row's id is its number in the whole input; without `ends` all rows are points.
+    Without `ids` the id of a row is its number in the whole input; without `ends` all rows are point events.
     """
 
     ids: Sequence[Hashable] | None
@@ -31,7 +31,7 @@ class Inserts:
 
     @property
     def re(self) -> Ticks:
-        """The ends of the lifetimes."""
+        """The right endpoints of the lifetimes."""
         return add_times(self.le, CHRONON) if self.ends is None else self.ends
 
     def events(self, first_id: int = 0) -> Iterator[Insert[Any]]:
@@ -46,7 +46,7 @@ class Inserts:
 
 
 def known_ends(le: Ticks, re: Ticks) -> Ticks | None:
-    """Return ends as `Inserts` has them: None where all rows are points, of which much less has to be looked at."""
+    """Return the REs for `Inserts`: None if all rows are point events, which take fewer checks later."""
     return None if len(le) and (re - le == CHRONON).all() and largest(le) < INFINITY else re
 
 
@@ -55,9 +55,9 @@ Piece: TypeAlias = list[Event[Any]] | Inserts
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An input: its unit of time and its payloads' schema, as far as they are known, and how to read it.
+    """A bounded input: its unit of time and payload schema, as far as they are known, and its reader.
 
-    `narrow`, where an input is in columns, gives the same input with records of some of the fields, which alone are read.
+    `narrow`, for an input in columns, returns the same input as records of a subset of the fields, and reads only these.
 
     >>> bound = Bound("tick", None, lambda: iter([[Insert("a", 1, 5, "x")]]))
     >>> list(bound.events()) == list(bound.events())
@@ -80,9 +80,9 @@ class Bound:
         return piece
 
     def parts(self, rows: int | None) -> Iterator[Piece]:
-        """Read the input in pieces put together until they have so many rows (None: all); there is at least one.
+        """Read the input in parts of at least `rows` rows (None: one part of all rows); there is at least one part.
 
-        What is not in columns is one piece with all that comes after it.
+        From the first piece that is not in columns on, the rest of the input is one part.
         """
         pieces, first, size = self.pieces(), 0, 0
         waiting: list[Piece] = []
@@ -103,7 +103,7 @@ class Bound:
 
 
 def _together(pieces: Sequence[Piece], first: int) -> Piece:
-    """Return pieces as one; the first row has this number."""
+    """Return the concatenation of pieces; `first` is the number of their first row."""
     columns = [piece for piece in pieces if isinstance(piece, Inserts) and piece.ids is None]
     if len(pieces) == 1 and (columns or not first):
         return pieces[0]

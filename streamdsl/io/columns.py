@@ -1,4 +1,4 @@
-"""What a reader asks of a frame of any library: its columns, as payload values or as times."""
+"""The interface of readers to frames of any library: columns as payload values or as times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdsl.io.times import TimeColumn
 
 
 class Columns(Protocol):
-    """A frame, or a piece of a file."""
+    """The columns of a frame, or of a piece of a file."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -24,20 +24,20 @@ class Columns(Protocol):
 
     @property
     def memo(self) -> Mapping[str, Any] | None:
-        """What streamdsl noted of the payloads' shape when it wrote the frame."""
+        """The payload memo that streamdsl stored when it wrote the frame; None for other frames."""
 
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
 
     def held(self, name: str) -> AnyColumn:
-        """Return a column as payload values, which may be made where they are read."""
+        """Return a column as payload values, deferred where that saves making Python objects."""
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times."""
 
 
 class RowColumns:
-    """Columns over mappings that all have the same keys.
+    """The columns of mappings that all have the same keys.
 
     >>> RowColumns(["k"], [{"k": 1}, {"k": 2}]).values("k").tolist()
     [1, 2]
@@ -62,7 +62,7 @@ class RowColumns:
 
 
 def check_names(names: Sequence[object], file: str | None = None) -> list[str]:
-    """Return column names if each is a text and none is there twice, else raise `SchemaError`."""
+    """Return the column names; raises `SchemaError` for a name that is not text, and for a duplicate."""
     other = [name for name in names if not isinstance(name, str)]
     if other:
         raise SchemaError(f"a column is named {other[0]!r}, but a field's name is text", hint="rename the columns to text")

@@ -1,4 +1,4 @@
-"""CSV files: the types of their columns, and their pieces."""
+"""CSV files: inference of column kinds, and reading in pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamdsl.temporal import plain
 Kind: TypeAlias = Literal[
     "empty", "bool", "int", "float", "any bool", "any int", "any float", "text", "datetime", "date", "decimal"
 ]
-"""What the texts of a column are read as: `int` by pandas' parser, `any int` one by one and beyond int64; likewise the others."""
+"""How the texts of a column are parsed: `int` by pandas, `any int` one by one in Python and beyond int64; likewise the others."""
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 _WIDER: Final[Sequence[Kind]] = ("empty", "int", "any int", "float", "any float")
@@ -40,7 +40,7 @@ _HINTS: Final[dict[Any, Kind]] = {
     Decimal: "decimal",
 }
 _PARSES_EXACTLY: Final = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-"""Whether pandas gives the float nearest to a text; where it does not, Python reads floats."""
+"""Whether pandas parses a float to the nearest value; if not, Python parses floats."""
 
 
 def _moment(text: str) -> Any:
@@ -65,7 +65,7 @@ _CONVERTERS: Final[dict[Kind, Callable[[str], Any]]] = {
 
 
 class CsvColumns:
-    """A piece of a CSV file, with the kinds of its columns."""
+    """The columns of a piece of a CSV file; a kind that pandas does not parse is converted on reading."""
 
     memo = None
 
@@ -98,9 +98,9 @@ class CsvColumns:
 
 @dataclass(frozen=True, slots=True)
 class CsvFiles:
-    """CSV files with a header; an empty field is None, and nothing else is.
+    """CSV files with a header; only an empty field is None.
 
-    A column is of its declared kind, else of the narrowest that holds all its fields, in whatever pieces they are read: bool,
+    A column has its declared kind, else the narrowest one that holds all fields of all files, however they are split: bool,
     int, float or text.
     """
 
@@ -116,7 +116,7 @@ class CsvFiles:
         return CsvColumns(frame, {}, self.paths[0], 0), self.paths[0]
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
-        """Yield the files' rows, some thousands at a time."""
+        """Yield the files' rows in pieces of at most `PIECE_ROWS` rows."""
         kinds = self._kinds(needed)
         dtypes = {name: _DTYPES.get(kind, "string") for name, kind in kinds.items()}
         for path in self.paths:
@@ -138,7 +138,7 @@ class CsvFiles:
 def _frames(
     path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the needed columns of a file in pieces, at least one; values stay exact, only an empty field is missing."""
+    """Yield the needed columns of a file in pieces, at least one; values stay exact, and only an empty field is null."""
     try:
         check_names(_header(path), path)
         with pd.read_csv(
@@ -164,13 +164,13 @@ def _frames(
 
 
 def _header(path: str) -> list[str]:
-    """Return the names as they stand in the file; pandas gives one that is there twice another name."""
+    """Return the column names as the file has them: pandas itself would rename duplicates."""
     first: Any = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
     return list(first.iloc[0])
 
 
 def _kind_of(column: pd.Series[Any]) -> Kind:
-    """Return the kind of the texts of a piece of a column."""
+    """Return the narrowest kind that holds the texts of a column's piece."""
     known = column.dropna()
     if known.empty:
         return "empty"
@@ -184,7 +184,7 @@ def _kind_of(column: pd.Series[Any]) -> Kind:
 
 
 def _wider(a: Kind, b: Kind) -> Kind:
-    """Return the narrowest kind that holds the texts of both.
+    """Return the narrowest kind that holds the texts of both kinds.
 
     >>> _wider("int", "float"), _wider("any int", "float"), _wider("int", "bool")
     ('float', 'any float', 'text')
@@ -199,7 +199,7 @@ def _wider(a: Kind, b: Kind) -> Kind:
 
 
 def declared_kinds(payload: PayloadLike) -> dict[str, Kind]:
-    """Return the kinds of the columns whose types a payload type tells; `X | None` is as `X`.
+    """Return the kinds of the columns that a payload type annotates; `X | None` has the kind of `X`.
 
     >>> declared_kinds(str), declared_kinds(dict)
     ({'value': 'text'}, {})

@@ -1,4 +1,4 @@
-"""Files, read piece by piece."""
+"""Readers of Parquet, Arrow and JSON Lines files, piece by piece."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _OBJECTS: Final = 'each line is an object in UTF-8, such as {"le": 1, "v": 7}'
 
 
 class Files(Protocol):
-    """Files of one kind, with the same columns."""
+    """Files of one format, with the same columns."""
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first rows, and the name of their file."""
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
-        """Yield pieces that have at least the needed columns, each with its file and the number of its first row there."""
+        """Yield pieces with at least the needed columns, each with its file and the number of its first row in that file."""
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, None if only a whole reading can tell."""
+        """The number of rows; None if it is known only after reading the files."""
 
     @property
     def in_columns(self) -> bool:
-        """Whether columns that are not needed cost nothing, or little."""
+        """Whether the format is columnar, so that columns that are not needed are skipped cheaply."""
 
 
 def are_paths(given: object) -> bool:
-    """Say whether something is a path, or some paths in a list."""
+    """Say whether a value is a path, or a non-empty list of paths."""
     listed = given if isinstance(given, (list, tuple)) else [given]
     return bool(listed) and all(isinstance(each, (str, os.PathLike)) for each in listed)
 
@@ -68,7 +68,7 @@ def _in_directory(path: str, suffix: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
-    """Parquet files, read in batches of rows, only the columns that are needed."""
+    """Parquet files, read in batches of rows; only needed columns are read."""
 
     paths: Sequence[str]
 
@@ -101,7 +101,7 @@ class ParquetFiles:
 
 @dataclass(frozen=True, slots=True)
 class ArrowFiles:
-    """Arrow files, in the IPC format of files or of streams; batches are read one by one, of files from memory that is mapped."""
+    """Arrow files, in the IPC file or stream format; they are memory-mapped, and read batch by batch."""
 
     paths: Sequence[str]
 
@@ -116,7 +116,7 @@ class ArrowFiles:
         return ArrowColumns(schema.empty_table() if batch is None else batch), self.paths[0]
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
-        """Yield the files' batches, those that are large in parts."""
+        """Yield the files' batches; a large batch is split."""
         from streamdsl.io.arrow_columns import ArrowColumns
 
         for path in self.paths:
@@ -129,7 +129,7 @@ class ArrowFiles:
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; only the batches know."""
+        """None: an Arrow file stores the number of rows per batch only."""
         return None
 
 
@@ -153,7 +153,7 @@ def _ipc(path: str) -> tuple[Any, Iterator[Any]]:
 
 
 def _projection(needed: Sequence[str]) -> list[str] | None:
-    """Return the columns to read; a dot in a name would mean a nested field, so then all are read."""
+    """Return the columns to read; None (all) if a name has a dot, which pyarrow would take for a nested field."""
     return None if any("." in name for name in needed) else list(needed)
 
 
@@ -170,9 +170,9 @@ def _opened(path: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too.
+    """Files with one JSON object per line, all with the same keys; `extras` allows keys that are not needed.
 
-    A line without the field `start` is an event whose LE is null.
+    A line without the field `start` is refused as an event with a null LE.
     """
 
     paths: Sequence[str]
@@ -190,7 +190,7 @@ class JsonLines:
         return RowColumns([], []), self.paths[0]
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
-        """Yield the files' lines, some thousands at a time."""
+        """Yield the files' lines in pieces of at most `PIECE_ROWS` rows."""
         check = self._check(needed)
         for path in self.paths:
             rows: list[dict[str, Any]] = []
@@ -224,7 +224,7 @@ class JsonLines:
 
 
 def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each line's number and object; blank lines do not count."""
+    """Yield the number and the object of each line that is not blank."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

@@ -1,4 +1,4 @@
-"""The formats of files, as jobs read and write them: an entry for each, with all that a job needs to know of it."""
+"""The registry of file formats that jobs read and write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamdsl.result import Result
 
 @dataclass(frozen=True, slots=True)
 class SparkFormat:
-    """What Spark calls a format, and the options with which it reads and writes such files."""
+    """Spark's name of a format, and its options for reading and writing."""
 
     name: str
     reading: Mapping[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class SparkFormat:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: what its files end in, how they are read, and how a history is written as one; Spark's, if Spark has it."""
+    """A file format: its suffixes, its reader, its writer of a history, and its counterpart in Spark, if there is one."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -94,4 +94,4 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 """The formats, by name."""
 BY_SUFFIX: Final[Mapping[str, Format]] = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
-"""The formats, by what files end in."""
+"""The formats, by suffix of the file name."""

@@ -1,4 +1,4 @@
-"""Frames that results come out as: pandas, Arrow and polars, of CHTs and of physical events."""
+"""Conversion of CHTs and physical events to pandas, Arrow and polars frames."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PhysicalRows:
-    """Physical events in columns: insertions and retractions, their ids as an Arrow array, and CTIs, with their places among all.
+    """Physical events in columns: insertions and retractions, their ids as an Arrow array, and CTIs with their positions.
 
-    An `re_new` that is not there is INFINITY.
+    The `re_new` of an insertion is INFINITY.
     """
 
     is_retraction: NDArray[np.bool_]
@@ -80,7 +80,7 @@ class PhysicalRows:
 
     @property
     def places(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """For each event its row among those that are no CTIs, and which are CTIs."""
+        """For each event its row among insertions and retractions (0 for a CTI), and whether it is a CTI."""
         is_cti = self._are_ctis
         return np.where(is_cti, 0, np.cumsum(~is_cti) - 1), is_cti
 
@@ -91,7 +91,7 @@ class PhysicalRows:
         return is_cti
 
     def times(self) -> dict[str, Ticks]:
-        """Return the times of all events; a CTI's is its `le`."""
+        """Return the time columns over all events; the time of a CTI is its `le`."""
         columns, is_row = {"le": self.le, "re": self.re, "re_new": self.re_new}, ~self._are_ctis
         spread = {name: np.full(len(is_row), INFINITY) for name in columns}
         for name, times in columns.items():
@@ -100,12 +100,12 @@ class PhysicalRows:
         return spread
 
     def kinds(self) -> list[str]:
-        """Return the kinds of all events."""
+        """Return the kind of each event as text."""
         names = list(_KINDS.values())
         return [names[code] for code in self.kind_codes().tolist()]
 
     def kind_codes(self) -> NDArray[np.int8]:
-        """Return the kinds of all events as numbers: 0 is an insertion, 1 a retraction, 2 a CTI."""
+        """Return the kind of each event as a code: 0 is an insertion, 1 a retraction, 2 a CTI."""
         kinds = np.empty(len(self.le) + len(self.ctis), dtype=np.int8)
         kinds[self.cti_places] = _CTI
         kinds[~self._are_ctis] = self.is_retraction
@@ -120,10 +120,10 @@ class PhysicalRows:
 def events_to_pandas(
     events: Iterable[PhysicalEvent[Any]], unit: Unit | None = None, schema: Schema | None = None
 ) -> pd.DataFrame:
-    """Return events as a physical frame: `kind, id, le, re, re_new`, then the payload's fields; a CTI's time is its `le`.
+    """Return events as a physical frame: `kind, id, le, re, re_new`, then the payload's fields; the time of a CTI is its `le`.
 
-    A time that the kind does not have is null, as INFINITY is; so are the fields of a payload that is not there. With `schema`
-    its fields are columns even if no event has a payload.
+    INFINITY is null, and so are times that a kind of event does not have, and the fields of a missing payload. The fields of
+    `schema` are columns even if no event has a payload.
 
     >>> events_to_pandas([Insert("a", 1, 5, {"v": 7}), Cti(6)])["kind"].tolist()
     ['insert', 'cti']
@@ -143,13 +143,13 @@ def events_to_pandas(
 _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
 _CTI = 2
 _RUN: Final = 64
-"""Events of one kind that come in runs of so many, on the average, share what is written of it."""
+"""Average length of runs of one kind from which each run shares a constant array."""
 
 
 def history_to_arrow(history: HistoryColumns, types: Hints | None = None) -> Any:
     """Return a history as an Arrow table, columns as in `history_to_pandas`.
 
-    `types` are what is known of the fields' values: a column without a value, or of integers among floats, gets its type from
+    `types` are the declared types of the fields: a column of nulls, or of integers where floats are declared, gets its type from
     there. Nested records become structs, exact big ints decimals, members of an enum their names. Raises `SchemaError` for values
     that Arrow has no type for, and `QueryError` without pyarrow.
     """
@@ -169,7 +169,7 @@ def physical_to_arrow(physical: PhysicalRows) -> Any:
 
 
 def _with_ctis(rows: Any, physical: PhysicalRows) -> Any:
-    """Return insertions and retractions with the CTIs that stand among them; nothing is copied where those come last."""
+    """Return insertions and retractions interleaved with the CTIs; nothing is copied if all CTIs come last."""
     import pyarrow as pa
 
     ctis = {"kind": _repeated("cti", len(physical.ctis)), "le": _arrow_times(physical.ctis, physical.unit)}
@@ -183,7 +183,7 @@ def _with_ctis(rows: Any, physical: PhysicalRows) -> Any:
 
 
 def _row_kinds(is_retraction: NDArray[np.bool_]) -> Any:
-    """Return the kinds of insertions and retractions; where they come in runs, nothing is written for each."""
+    """Return the kinds of insertions and retractions as text; long runs share constant arrays instead of a value per row."""
     import pyarrow as pa
 
     starts = [0, *(1 + np.flatnonzero(is_retraction[1:] != is_retraction[:-1])).tolist()]
@@ -231,10 +231,10 @@ def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
 
 
 def history_to_polars(history: HistoryColumns) -> pl.DataFrame:
-    """Return a history as a polars frame, columns as in `history_to_pandas`; values of mixed types are kept as Python objects.
+    """Return a history as a polars frame, columns as in `history_to_pandas`; values of mixed types stay Python objects.
 
-    Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64. `QueryError` without
-    polars.
+    Times in seconds become milliseconds, as polars has no unit of seconds. Raises `TimeOverflow` where that leaves int64, and
+    `QueryError` without polars.
     """
     need("polars", "polars frames")
     import polars as pl
@@ -279,7 +279,7 @@ def _polars_times(name: str, times: Ticks, unit: Unit | None) -> pl.Series:
 
 
 def _polars_series(name: str, values: Values) -> pl.Series:
-    """Return values as the type that holds them exactly, else as Python objects."""
+    """Return values as a series of the type that holds them exactly, else of Python objects."""
     import polars as pl
 
     if isinstance(values, np.ndarray):
@@ -294,6 +294,6 @@ def _polars_series(name: str, values: Values) -> pl.Series:
         return pl.Series(name, values, dtype=pl.Object)
     try:
         column = pl.Series(name, plain_values, strict=True)
-    except Exception:  # polars raises errors of many types for what it has no type for
+    except Exception:  # polars raises errors of many types for values that it has no type for
         return pl.Series(name, values, dtype=pl.Object)
     return pl.Series(name, values, dtype=pl.Object) if kinds & {dict, list} and column.to_list() != plain_values else column

@@ -1,4 +1,4 @@
-"""What a column of an Arrow table holds, as payload values or as times."""
+"""Conversion of Arrow columns to payload values or to times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_moment(kind: Any) -> bool:
 
 
 def _days_or_moments(column: Any, kind: Any) -> Column | None:
-    """Return dates, or moments without a zone or in UTC, as Arrow does in a tenth of the time; None where Python lacks one."""
+    """Return dates, or naive or UTC moments, by Arrow's fast conversion; None if Python cannot represent one of them."""
     is_date = pa.types.is_date32(kind)
     try:
         found: Column = (column if is_date else column.cast(pa.timestamp("us"))).to_numpy().astype(object)

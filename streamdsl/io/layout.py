@@ -1,4 +1,4 @@
-"""Which columns of a frame are the times, and which make the payload."""
+"""Layouts: which columns of a frame hold the times, and which the payload."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ PayloadLike: TypeAlias = type | Schema | None
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """A schema and the columns that its fields are read from, in the schema's order."""
+    """A payload schema, and the column that each of its fields is read from."""
 
     schema: Schema
     columns: tuple[str, ...]
 
     def values(self, columns: Columns, file: str | None = None) -> Mapping[str, Column]:
-        """Return the fields' values, by field; some may be held."""
+        """Return the values of each field; some columns may be deferred."""
         missing = [name for name in self.columns if name not in columns.names]
         if missing:
             raise _no_columns(missing, columns.names, file)
         return with_parts({field: columns.held(column) for field, column in zip(self.schema.names, self.columns, strict=True)})
 
     def table(self, values: Mapping[str, Column], size: int) -> Table:
-        """Return payloads made of the fields' values."""
+        """Return the payloads with these field values."""
         if self.schema.shape is not Shape.OBJECT:
             return Table(self.schema, values, size)
         rows = zip(*(column.tolist() for column in values.values()), strict=True)
@@ -46,7 +46,7 @@ class Payloads:
 
 
 def _build(schema: Schema, row: Sequence[Any], number: int) -> Any:
-    """Return an object whose construction runs code of its own."""
+    """Return an object of a class whose constructor runs user code; raises `UserCodeError` if that fails."""
     assert schema.cls is not None
     fields = dict(zip(schema.names, row, strict=True))
     try:
@@ -56,7 +56,7 @@ def _build(schema: Schema, row: Sequence[Any], number: int) -> Any:
 
 
 def as_schema(payload: PayloadLike) -> Schema | None:
-    """Return the schema that a payload type stands for, None where only the input can tell; `QueryError` for what is no type.
+    """Return the schema of a payload type, None if only the input determines it; raises `QueryError` for a value that is no type.
 
     >>> as_schema(int), as_schema(dict[str, int])
     (Schema(value), None)
@@ -76,7 +76,7 @@ def as_schema(payload: PayloadLike) -> Schema | None:
 
 
 def frame_schema(payload: PayloadLike) -> Schema | None:
-    """Return the schema that a payload type stands for where it is made of named columns; `QueryError` for plain tuples."""
+    """Return the schema of a payload type that is read from named columns; raises `QueryError` for plain tuples."""
     if tuple in (payload, get_origin(payload)):
         raise QueryError(
             "the columns of a frame have names, and the fields of a plain tuple have none",
@@ -86,9 +86,9 @@ def frame_schema(payload: PayloadLike) -> Schema | None:
 
 
 def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None, file: str | None = None) -> Payloads:
-    """Return how payloads are read: exactly the wanted schema's fields, else a record of all columns but the reserved ones.
+    """Return how payloads are read: as the wanted schema, else as records of all columns but the reserved ones.
 
-    Columns that streamdsl wrote itself give tuples and scalars back as such. Raises `SchemaError` for fields that are not there.
+    With a payload memo, tuples and scalars are restored as such. Raises `SchemaError` for fields without a column.
     """
     others = tuple(name for name in columns.names if name not in reserved)
     known = _remembered(columns, others, reserved)
@@ -105,7 +105,7 @@ def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None
 
 
 def _remembered(columns: Columns, others: tuple[str, ...], reserved: Sequence[str]) -> Payloads | None:
-    """Return what the frame's memo says, if its columns are still those that the memo speaks of."""
+    """Return the payloads that the frame's memo describes; None if there is no memo, or the columns have changed since."""
     if columns.memo is None:
         return None
     fields = list(columns.memo["fields"])
@@ -122,7 +122,7 @@ def _no_columns(missing: Sequence[str], names: Sequence[str], file: str | None, 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the rows of a frame are read: the columns of their times (no `end`: point events), the payload, the unit."""
+    """How the rows of a frame are read: the columns of their LEs and REs (no `end`: point events), the unit, the payloads."""
 
     start: str
     end: str | None
@@ -134,7 +134,7 @@ class Layout:
     def of(
         cls, columns: Columns, start: str, end: str | None, unit: Unit | None, payload: Schema | None, file: str | None = None
     ) -> Layout:
-        """Return the layout of a frame like `columns`; raises `SchemaError` for columns that are not there."""
+        """Return the layout of frames with these columns; raises `SchemaError` for columns that are missing."""
         times = (start,) if end is None else (start, end)
         missing = [name for name in times if name not in columns.names]
         if missing:
@@ -147,11 +147,11 @@ class Layout:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that are read."""
+        """The names of the columns that are read."""
         return list(dict.fromkeys([self.start, *([self.end] if self.end else []), *self.payloads.columns]))
 
     def narrowed(self, schema: Schema) -> Layout:
-        """Return the layout of records of some of the payloads' fields."""
+        """Return the layout that reads only the fields of `schema`, as records."""
         columns = dict(zip(self.payloads.schema.names, self.payloads.columns, strict=True))
         return replace(self, payloads=Payloads(schema, tuple(columns[name] for name in schema.names)))
 
@@ -165,7 +165,7 @@ class Layout:
         return self.payloads.table(self.payloads.values(columns, self.file), columns.size)
 
     def lifetimes(self, columns: Columns, first_row: int = 0) -> tuple[Ticks, Ticks | None]:
-        """Return the ends of the rows of a piece, no REs for points; raises `EventError` and `UnitError` for what is no time."""
+        """Return the LEs and REs (None: point events) of a piece; raises `EventError` and `UnitError` for invalid times."""
         le = columns.times(self.start).starts(self.unit, Where(self.start, self.file, first_row))
         if self.end is None:
             is_early = not len(le) or largest(le) + CHRONON < INFINITY

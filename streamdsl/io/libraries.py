@@ -1,4 +1,4 @@
-"""Frames of other libraries: of which one a value is, and its columns. None is imported before there is a frame of it."""
+"""Recognition of pandas, Arrow and polars frames; a library is imported only once there is a frame of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def columns_of(frame: Any) -> Columns | None:
 
 
 def _library_of(value: object) -> str | None:
-    """Return the library that a frame is of; none is imported for it."""
+    """Return the name of the library of a frame, None for other values; imports nothing."""
     for library, classes in _FRAMES.items():
         module = sys.modules.get(library)
         if any(isinstance(value, getattr(module, cls, ())) for cls in classes):

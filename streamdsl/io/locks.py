@@ -1,4 +1,4 @@
-"""A lock that one process has at a time, for as long as it lives: the system frees it, also when the process is killed."""
+"""File locks between processes: the operating system releases a lock when its holder ends, also if it is killed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from weakref import WeakSet
 from streamdsl.errors import StreamDslError
 
 _BYTE: Final = 1 << 20
-"""Where Windows locks a byte: after all that is read, for it keeps others from reading what is locked."""
+"""The byte that is locked on Windows: after the content, as a locked byte cannot be read by others."""
 _PAUSE: Final = 0.02
-"""Seconds between two looks at a lock that somebody holds."""
+"""Seconds between two attempts to take a lock that is held."""
 SHORT: Final = 2.0
-"""Seconds of patience with a lock that is held for one micro-batch: who only looks must not make fail who writes."""
+"""Seconds to wait for a lock that is held for one micro-batch, so that a reader does not make a writer fail."""
 _held: WeakSet[Lock] = WeakSet()
 
 
 class Lock:
-    """The lock file at `path`, held until `release`, or the end of a `with`, or the end of the process.
+    """An exclusive lock on the file `path`, held until `release`, the end of a `with`, or the end of the process.
 
-    `what` is what it guards, for the message of the `error` that is raised where another process, or another user in this one,
-    holds it, and still does after so many seconds of `patience`. The file stays when the lock is freed, with the last holder's
-    name: whoever removed it could remove a lock that is just being taken. A process that is forked has no part in the lock.
+    Raises `error`, whose message names `what` the lock guards, if another holder, in this process or another one, still has it
+    after `patience` seconds. The file, which names its last holder, remains when the lock is released: removing it could remove
+    a lock that another process is just taking. A forked process does not inherit the lock.
 
     >>> import tempfile
     >>> from streamdsl.errors import CheckpointError
@@ -51,19 +51,19 @@ class Lock:
         try:
             self.path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
         except BaseException:
-            self.release()  # not when the exception is forgotten, which may be late
+            self.release()  # now, not when the exception is garbage collected
             raise
 
     def check(self) -> None:
-        """Raise if the lock file was removed or replaced since: then others can have taken what it guards."""
+        """Raise if the lock file has been removed or replaced: another process may then hold a lock of its own."""
         if not self._is_there(self._number):
             raise self._error(
                 f"{self._what} was removed or replaced while this process used it",
-                hint="what it guarded may be another's now: begin anew, or restore all of it",
+                hint="another process may have changed it: begin anew, or restore all of it",
             )
 
     def release(self) -> None:
-        """Free the lock; again, it does nothing."""
+        """Release the lock; idempotent."""
         if self._number >= 0:
             os.close(self._number)
         self._number = -1
@@ -79,7 +79,7 @@ class Lock:
             self.release()
 
     def _taken(self) -> int:
-        """Return the number of the lock file, opened and locked; one that is removed meanwhile does not count."""
+        """Open and lock the file, and return its descriptor; tries again if the file was removed meanwhile."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         while True:
             number = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -109,7 +109,7 @@ class Lock:
             ) from error
 
     def _holder(self) -> str:
-        """Return the name of who holds the lock, who may have taken it just now and still be writing its name."""
+        """Return the holder's name; waits for a holder that has just taken the lock to write it."""
         until = time.monotonic() + SHORT
         while not (name := self.path.read_text(errors="replace")) and time.monotonic() < until:
             time.sleep(_PAUSE)
@@ -122,7 +122,7 @@ class Lock:
 
 
 def _is_locked(number: int) -> bool:
-    """Lock an open file, and say whether that was possible, or raise `OSError`; it is freed when the file is closed."""
+    """Try to lock an open file, and say whether that succeeded; raises `OSError` if the file system has no locks."""
     try:
         _lock_file(number)
     except (BlockingIOError, PermissionError):
@@ -131,7 +131,7 @@ def _is_locked(number: int) -> bool:
 
 
 def _lock_file(number: int) -> None:
-    """Lock an open file or raise `OSError`; it is freed when the file is closed, if only by the end of the process."""
+    """Lock an open file without waiting, or raise `OSError`; closing the file, or the end of the process, unlocks it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -144,7 +144,7 @@ def _lock_file(number: int) -> None:
 
 
 def _forget() -> None:
-    """Close what a forked process has inherited, or locks would outlive those who took them."""
+    """Close the inherited lock files in a forked process, which would keep the locks beyond their holder's life."""
     for lock in list(_held):
         lock.release()
 

@@ -23,7 +23,7 @@ _COPY_ON_WRITE: Final = int(pd.__version__.split(".")[0]) >= 3
 
 
 class PandasColumns:
-    """The columns of a pandas frame, copied, so that the frame may be written to later; the index does not count.
+    """The columns of a pandas frame, without its index; a copy, so later writes to the frame have no effect.
 
     >>> PandasColumns(pd.DataFrame({"k": pd.array([1, None], dtype="Int64")})).values("k").tolist()
     [1, None]
@@ -33,7 +33,7 @@ class PandasColumns:
         self.names = check_names(list(frame.columns))
         self.size = len(frame)
         self.memo: Mapping[str, Any] | None = frame.attrs.get(MEMO)
-        # Nor may it while they are still to be read: from pandas 3 on, copy-on-write sees to that.
+        # Deferred columns read the frame later: from pandas 3 on, copy-on-write keeps this copy unchanged.
         self._frame = frame.copy(deep=not _COPY_ON_WRITE)
 
     def values(self, name: str) -> Column:
@@ -58,7 +58,7 @@ class PandasColumns:
         return value_column(column.to_numpy(dtype=object, na_value=None).tolist())
 
     def held(self, name: str) -> AnyColumn:
-        """Return a column as payload values, which may be made where they are read."""
+        """Return a column as payload values, deferred where that saves making Python objects."""
         column: Any = self._frame[name]
         dtype = column.dtype
         if self.size < MATERIALIZE_BELOW:
@@ -75,7 +75,7 @@ class PandasColumns:
         return self.values(name)
 
     def times(self, name: str) -> TimeColumn:
-        """Return a column as times: dates in UTC, integers (also as floats, which nulls make of them), or text."""
+        """Return a column as times: dates in UTC, integers (as floats where there are nulls), or text."""
         column: Any = self._frame[name]
         dtype = column.dtype
         if isinstance(dtype, pd.ArrowDtype):
@@ -94,7 +94,7 @@ class PandasColumns:
 
 
 def _is_alike_in_arrow(column: Any) -> bool:
-    """Say whether the values of a column are the same when they are Arrow's."""
+    """Say whether converting a column to Arrow keeps its payload values."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return isinstance(dtype.categories.dtype, pd.StringDtype) or dtype.categories.dtype.kind == "i"
@@ -104,7 +104,7 @@ def _is_alike_in_arrow(column: Any) -> bool:
 
 
 def _held_times(column: Any, name: str) -> AnyColumn:
-    """Return dates or durations held; at once where some have nanoseconds, or Python has none of some."""
+    """Return dates or durations as a deferred column; at once if some have nanoseconds. Raises for dates beyond Python's."""
     integers = column.to_numpy(dtype=f"{column.dtype.kind}8[{column.dt.unit}]").view(np.int64)
     null = column.isna().to_numpy()
     if null.all() or (column.dt.unit == "ns" and (integers[~null] % 1000).any()):
@@ -116,7 +116,7 @@ def _held_times(column: Any, name: str) -> AnyColumn:
 
 
 def _categories(column: Any) -> Column:
-    """Return each row's category; pandas' own conversion makes floats of integers where a row has none."""
+    """Return the category of each row; pandas' own conversion turns integers into floats if there are nulls."""
     labels = PandasColumns(pd.DataFrame({"": column.cat.categories})).values("").tolist()
     return value_column([None if code < 0 else labels[code] for code in column.cat.codes.tolist()])
 
@@ -137,7 +137,7 @@ def _integers(column: Any, nulls: Any) -> Any:
 
 
 def _python_times(column: Any, name: str) -> Column:
-    """Return dates or durations as Python's; those with nanoseconds stay pandas'."""
+    """Return dates or durations as Python objects, as pandas objects if some have nanoseconds."""
     index: Any = pd.DatetimeIndex(column) if column.dtype.kind == "M" else pd.TimedeltaIndex(column)
     null: Any = index.isna()
     if index.unit == "ns" and (index.asi8[~null] % 1000).any():

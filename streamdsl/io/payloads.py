@@ -1,4 +1,4 @@
-"""Payloads on their way in: each has the fields of its stream, or is refused with its event named."""
+"""Validation of incoming payloads against the schema of their stream; errors name the event."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | None = None) -> Schema:
-    """Return the schema of a stream that takes this payload: the known one, else what this first payload shows.
+    """Return the schema of a stream with this payload: the known one, else that of this first payload.
 
-    Raises `SchemaError`, which names the event, for a payload with other fields.
+    Raises `SchemaError`, which names the event, for a payload of another shape.
 
     >>> schema_for(None, "a", {"k": 1})
     Schema(k)
@@ -35,9 +35,9 @@ def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | 
 
 
 def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> Table:
-    """Return the payloads of rows, made plain, as columns; the rows are numbered from `first`.
+    """Return the payloads of rows, as plain values, in columns; the rows are numbered from `first`.
 
-    Raises `SchemaError`, which names the row by its number, as `schema_for` does.
+    Raises `SchemaError` as `schema_for` does, naming the row by its number.
     """
     kinds = distinct(map(type, payloads))
     try:
@@ -45,7 +45,7 @@ def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> 
         if _are_alike(table.schema, kinds):
             return table
     except SchemaError:
-        pass  # the rows will tell which
+        pass  # the loop below finds the row, for the message
     payloads = plains(payloads)
     for number, payload in enumerate(payloads, first):
         schema = schema_for(schema, number, payload)
@@ -53,7 +53,7 @@ def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> 
 
 
 def uniform_table(fields: Column | Fields, schema: Schema | None) -> Table | None:
-    """Return payloads that have been read as columns; None where they are not numbers, or tuples of them, as the schema wants."""
+    """Return payloads read as columns as a table; None unless they are numbers, or tuples of them, and fit the schema."""
     columns = [column for column in fields if not isinstance(column, list)] if isinstance(fields, list) else [fields]
     if not columns or (isinstance(fields, list) and len(columns) < len(fields)):
         return None
@@ -65,12 +65,12 @@ def uniform_table(fields: Column | Fields, schema: Schema | None) -> Table | Non
 
 
 def _are_alike(schema: Schema, kinds: set[type]) -> bool:
-    """Say whether payloads of these types that have the fields of a schema are all as it wants them."""
+    """Say whether payloads of these types, which have the schema's fields, certainly have its shape and class."""
     return kinds <= _BARE or kinds == {schema.cls} or schema.shape is Shape.RECORD or kinds == {tuple}
 
 
 def _is_of_shape(schema: Schema, payload: Any) -> bool:
-    """Say whether a payload that has the fields of its stream is what its stream's payloads are."""
+    """Say whether a payload, which has the schema's fields, also has its shape and class."""
     if schema.cls is not None:
         return type(payload) is schema.cls
     if schema.shape is Shape.TUPLE:

@@ -1,4 +1,4 @@
-"""Physical frames: rows of kind insert, retract or cti, a CTI's time standing under `le`."""
+"""Physical frames: rows of kind insert, retract or cti; the time of a CTI is in the column `le`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def has_physical_columns(columns: Columns) -> bool:
 
 
 def events_from_frame(frame: object, unit: Unit | None = None, payload: PayloadLike = None) -> list[Event[Any]]:
-    """Return the events of a physical frame, with times in ticks; a retraction whose payload is all null leaves it out.
+    """Return the events of a physical frame, with times in ticks; a retraction whose fields are all null has no payload.
 
-    Raises `EventError` for a row of no known kind, and for one whose `le` or `id` is null.
+    Raises `EventError` for a row of an unknown kind, and for one with a null `le` or `id`.
 
     >>> import pandas as pd
     >>> rows = [("insert", "a", 1, None, None, 7), ("cti", None, 4, None, None, None)]
@@ -61,7 +61,7 @@ def _columns(frame: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PhysicalLayout:
-    """How the rows of a physical frame are read."""
+    """How the rows of a physical frame are read: their unit and payloads; the other columns are fixed."""
 
     unit: Unit | None
     payloads: Payloads
@@ -69,13 +69,13 @@ class PhysicalLayout:
 
     @classmethod
     def of(cls, columns: Columns, unit: Unit | None, payload: Schema | None, file: str | None = None) -> PhysicalLayout:
-        """Return the layout of a frame like `columns`."""
+        """Return the layout of physical frames with these columns."""
         found = unit or unit_of(columns.times(name) for name in ("le", "re", "re_new"))
         return cls(found, payloads_of(columns, PHYSICAL, payload, file), file)
 
     @property
     def needed(self) -> list[str]:
-        """The columns that are read."""
+        """The names of the columns that are read."""
         return [*PHYSICAL, *self.payloads.columns]
 
     def events(self, columns: Columns, first_row: int = 0) -> list[Event[Any]]:
@@ -113,7 +113,7 @@ class PhysicalLayout:
         return column.ends(self.unit, where)
 
     def _payloads(self, columns: Columns, kinds: Sequence[str]) -> list[Any]:
-        """Return each row's payload: built where the row has one, `MISSING` elsewhere."""
+        """Return the payload of each row, `MISSING` for a row without one."""
         values = self.payloads.values(columns, self.file)
         null = _all_null(list(values.values()), columns.size)
         having = [row for row, kind in enumerate(kinds) if kind == "insert" or (kind == "retract" and not null[row])]

@@ -36,7 +36,7 @@ class PolarsColumns:
         return _values(self._frame.get_column(name))
 
     def held(self, name: str) -> AnyColumn:
-        """Return a column as payload values, which may be made where they are read."""
+        """Return a column as payload values, deferred where that saves making Python objects."""
         column = self._frame.get_column(name)
         dtype = column.dtype
         if self.size < MATERIALIZE_BELOW or (column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype == pl.Boolean)):
@@ -75,14 +75,14 @@ def _values(column: pl.Series) -> Column:
 
 
 def _encoder(column: pl.Series) -> Callable[[], Rows] | None:
-    """Return what gives the codes of values that have an integer each, or that Arrow codes; None of others."""
+    """Return a function that computes the codes of values, by their integers or by Arrow; None for other types."""
     dtype = column.dtype
     if dtype.is_temporal() or _is_fixed_integer(dtype) or dtype == pl.Boolean:
         try:
             if dtype.is_temporal():
                 _values(pl.Series([column.min(), column.max()], dtype=dtype))
             integers = column.to_physical().cast(pl.Int64)
-        except (ValueError, OverflowError, pl.exceptions.PolarsError):  # Python has none of them, or they are too large
+        except (ValueError, OverflowError, pl.exceptions.PolarsError):  # beyond Python's range, or beyond int64
             return None
         return None if integers.min() == -(2**63) else lambda: integer_codes(integers.fill_null(-(2**63)).to_numpy())[0]
     if find_spec("pyarrow") is None or not (dtype in (pl.String, pl.Binary, pl.Categorical, pl.Enum) or dtype.is_decimal()):
@@ -111,7 +111,7 @@ def _filled(column: pl.Series) -> Any:
 
 
 def _with_nanoseconds(column: pl.Series) -> list[Any]:
-    """Return dates or durations as pandas times, as Python's have no nanoseconds."""
+    """Return dates or durations as pandas objects, as those of Python have no nanoseconds."""
     import pandas as pd
 
     ticks = column.to_physical().to_list()

@@ -1,4 +1,4 @@
-"""Readers: from events, rows, frames and files to bounds; and what a named source can be bound to."""
+"""Readers that turn events, rows, frames and files into bound inputs, and the binding of named sources."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _BINDABLE = (
 
 
 def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
-    """Return a physical stream, CTIs included, in the order in which the events are given.
+    """Return a physical stream as a bound input: the events in the given order, CTIs included.
 
     The unit is the given one, else `"us"` if there are dates among the times and `"tick"` if all are ints. Raises `EventError`
-    for a time that is null, `UnitError` and `TimeOverflow` for what is no time, naming the event.
+    for a null time, `UnitError` and `TimeOverflow` for values that are no times; they name the event.
 
     >>> read_events([Insert("a", 1, 5, "x"), Cti(6)]).unit
     'tick'
@@ -69,7 +69,7 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
 
 
 def _bind_rows(rows: Sequence[Any], reader: EventReader, schema: Schema | None) -> Bound:
-    """Read rows a few thousand at a time, as many as a processor's cache holds: each is looked at several times."""
+    """Read rows in chunks that fit into a processor's cache, as each row is visited several times."""
     pieces: list[Piece] = []
     uniform = UniformRows.of(rows)
     for first in range(0, len(rows) or 1, _AT_ONCE):
@@ -83,7 +83,7 @@ def _bind_rows(rows: Sequence[Any], reader: EventReader, schema: Schema | None) 
 
 
 def _uniform_inserts(fields: Fields | None, reader: EventReader, schema: Schema | None) -> Inserts | None:
-    """Return rows in columns as insertions; None for what is no `(le, re, payload)` of numbers."""
+    """Return rows read as columns as insertions; None unless they are `(le, re, payload)` of numbers."""
     match fields:
         case [np.ndarray() as le, np.ndarray() as re, payload] if le.dtype == re.dtype == np.int64:
             table = uniform_table(payload, schema)
@@ -92,7 +92,7 @@ def _uniform_inserts(fields: Fields | None, reader: EventReader, schema: Schema 
 
 
 def _inserts(rows: Sequence[Any], first: int, reader: EventReader, schema: Schema | None) -> Inserts:
-    """Return rows as columns; raises `QueryError` for one that is none."""
+    """Return rows as insertions; raises `QueryError` for an item that is not an `(le, re, payload)` tuple."""
     if not all(issubclass(kind, tuple) for kind in distinct(map(type, rows))) or not distinct(map(len, rows)) <= {3}:
         number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
         hint = "a payload that is there from time 1 until 5 is the row (1, 5, payload)"
@@ -114,7 +114,7 @@ def _lifetimes(reader: EventReader, starts: Sequence[Any], ends: Sequence[Any], 
 
 
 def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
-    """Return payloads, or a frame's rows, that live from MIN_TIME until INFINITY.
+    """Return payloads, or the rows of a frame, with the lifetime [MIN_TIME, INFINITY).
 
     >>> list(read_table(["x"]).events()) == [Insert(0, MIN_TIME, INFINITY, "x")]
     True
@@ -132,12 +132,12 @@ def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = No
 def _items(items: Any, what: str) -> Iterable[Any]:
     if isinstance(items, GeneratorType) and items.gi_frame is None:
         raise QueryError(
-            f"{what}: the generator has been read to its end", hint="what is read more than once is a list: list(...)"
+            f"{what}: the generator has been read to its end", hint="pass a list, which can be read repeatedly: list(...)"
         )
     if isinstance(items, Iterable) and not is_frame(items):
         return items
     raise QueryError(
-        f"{what} are wanted, not a {type(items).__name__}", hint="from_pandas, from_arrow and from_polars take a frame"
+        f"{what} are expected, not a {type(items).__name__}", hint="from_pandas, from_arrow and from_polars take a frame"
     )
 
 
@@ -146,10 +146,10 @@ def read_pandas(
 ) -> Bound:
     """Return a pandas frame's rows as insertions with the lifetime `[start, end)`.
 
-    Where neither is named they are the columns `le` and, if it is there, `re`; rows without an end are point events. Times are
+    By default these are the columns `le` and, if it exists, `re`; rows without an end are point events. Times are
     dates (naive ones in UTC), integers or ISO text; a null end is INFINITY, a null start an `EventError`. The payload is a record
-    of the other columns, or exactly the fields of the class `payload`. A physical frame gives its events. Raises `SchemaError`
-    for missing columns and `UnitError` for dates that are no whole number of units.
+    of the other columns, or exactly the fields of the class `payload`. A physical frame is read as its events. Raises
+    `SchemaError` for missing columns and `UnitError` for dates that are not a whole number of units.
 
     >>> import pandas as pd
     >>> list(read_pandas(pd.DataFrame({"t": [3], "v": [7]}), start="t").events())
@@ -172,7 +172,7 @@ def read_polars(
 def read_arrow(
     table: Any, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
 ) -> Bound:
-    """Return an Arrow table's rows as insertions, as `read_pandas` does; whatever speaks Arrow's C stream is one too."""
+    """Return an Arrow table's rows as insertions, as `read_pandas` does; any object with an Arrow C stream will do."""
     if columns_of(table) is None and hasattr(table, "__arrow_c_stream__"):
         need_pyarrow("Arrow tables")
         import pyarrow as pa
@@ -197,13 +197,13 @@ def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str
 def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks | None]) -> Bound:
     reader = _InMemory(columns, layout, *ends)
     if layout.payloads.schema.shape is Shape.OBJECT:
-        reader()  # it is made by code of its own, whose errors are to come here
+        reader()  # user code builds the payloads: its errors are raised here, not at the first run
     schema = layout.payloads.schema
     return Bound(layout.unit, schema, reader, columns.size, lambda less: _in_memory(columns, layout.narrowed(less), ends))
 
 
 class _Converted:
-    """The columns of a frame, each made payload values once, however many runs use it."""
+    """The columns of a frame, each converted to payload values once and then cached for all runs."""
 
     def __init__(self, columns: Columns) -> None:
         self.names, self.size, self.memo = columns.names, columns.size, columns.memo
@@ -217,7 +217,7 @@ class _Converted:
         return part.column if isinstance(part, DeferredColumn) else part
 
     def held(self, name: str) -> AnyColumn:
-        """Return a column as payload values, which may be made where they are read."""
+        """Return a column as payload values, deferred where that saves making Python objects."""
         if name not in self._held:
             self._held[name] = self._columns.held(name)
         return self._held[name]
@@ -225,7 +225,7 @@ class _Converted:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Reads the one piece of events that a physical frame is."""
+    """The reader of a physical frame: one piece, all its events."""
 
     events: list[Event[Any]]
 
@@ -235,7 +235,7 @@ class _Given:
 
 @dataclass(frozen=True, eq=False)
 class _InMemory:
-    """Reads the one piece that a frame is, its payloads where they are first asked for; the piece shares the columns' memory."""
+    """The reader of a frame: one piece, which shares the memory of the columns; payloads are made on first use."""
 
     columns: Columns
     layout: Layout
@@ -253,7 +253,7 @@ class _InMemory:
 def _layout(
     columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None, file: str | None = None
 ) -> Layout | PhysicalLayout:
-    """Return the layout of a frame: with no other names given LE is in the column `le`, and RE in `re`, if there is one."""
+    """Return the layout of a frame; by default LE is in the column `le`, and RE in `re`, if that exists."""
     if end is None and start == "le" and "re" in columns.names:
         end = "re"
     if has_physical_columns(columns) and start == "le" and end in (None, "re"):
@@ -289,7 +289,7 @@ def read_csv(
 def read_jsonl(
     paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
 ) -> Bound:
-    """Return the lines of JSON files, an object a line, read in pieces, as `read_pandas` does; integers stay exact."""
+    """Return the lines of JSON Lines files, read in pieces, as `read_pandas` does; integers stay exact."""
     return _read_files(
         JsonLines(paths_of(paths, ".jsonl"), start, extras=as_schema(payload) is not None), payload, start, end, unit
     )
@@ -298,7 +298,7 @@ def read_jsonl(
 def read_ipc(
     paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
 ) -> Bound:
-    """Return the rows of Arrow files (IPC, as Feather is), read in batches, as `read_pandas` does; of a directory `*.arrow`."""
+    """Return the rows of Arrow IPC (Feather) files, read in batches, as `read_pandas` does; a directory means its `*.arrow`."""
     return _read_files(ArrowFiles(paths_of(paths, ".arrow")), payload, start, end, unit)
 
 
@@ -319,7 +319,7 @@ def _in_files(files: Files, layout: Layout | PhysicalLayout) -> Bound:
 
 
 def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = None) -> list[Event[Any]] | Inserts:
-    """Return a pushed frame's events (of a physical frame) or insertions (columns `le` and, if it is there, `re`).
+    """Return the events of a pushed physical frame, or the insertions of another frame (columns `le` and, if it exists, `re`).
 
     >>> import pandas as pd
     >>> len(read_frame(pd.DataFrame({"le": [1, 2], "re": [5, 6], "v": [7, 8]})))
@@ -332,12 +332,12 @@ def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = N
 def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame") -> Columns:
     columns = columns_of(frame)
     if columns is None:
-        raise QueryError(f"{what} is wanted, not a {type(frame).__name__}", hint="from_events and from_rows take Python lists")
+        raise QueryError(f"{what} is expected, not a {type(frame).__name__}", hint="from_events and from_rows take Python lists")
     return columns
 
 
 def bind(value: object, source: Source) -> Bound:
-    """Return the bound that a value is for a named source, with the source's payload and unit; raises `QueryError` for no value.
+    """Return a value as the bound input of a source, with its payload and unit; raises `QueryError` for a value of another kind.
 
     >>> from streamdsl.plan.node import Source
     >>> bind([(1, 5, "x"), (2, 4, "y")], Source("trips")).size_hint

@@ -1,4 +1,4 @@
-"""Times on their way in: columns of dates, integers or text as int ticks of a stream's unit."""
+"""Conversion of columns of dates, integers or text to int ticks of a stream's unit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamdsl.temporal.time import PER_SECOND, Ticks
 
 _EXACT_FLOAT: Final = 2.0**53
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
-"""The dates that pandas reads as `to_ticks` does."""
+"""The dates that pandas parses with the same result as `to_ticks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Where:
     first_row: int = 0
 
     def row(self, row: int) -> str:
-        """Return the words for a row."""
+        """Return the description of a row: its number, file and column."""
         file = f" of {self.file}" if self.file else ""
         return f"row {self.first_row + row}{file}, column {self.column!r}"
 
 
 def no_start(where: Where, row: int) -> EventError:
-    """Return the error of a row whose start is null, or is not there."""
+    """Return the error for a row whose start is null or missing."""
     event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
     return EventError(event, f"its start is null ({where.row(row)})", hint="only an end may be null: it means INFINITY")
 
@@ -56,7 +56,7 @@ class TimeColumn:
 
     @classmethod
     def of_integers(cls, values: NDArray[Any], nulls: NDArray[np.bool_] | None = None, unit: Unit = "tick") -> TimeColumn:
-        """Return integers as times; unsigned ones beyond int64 are left to be refused one by one."""
+        """Return integers as times; unsigned ones beyond int64 stay Python ints, which the conversion to ticks refuses."""
         nulls = np.zeros(len(values), dtype=np.bool_) if nulls is None else nulls
         if values.dtype == np.uint64 and values.size and int(values.max()) > INFINITY:
             return cls(object_column(values.tolist()), nulls, None)
@@ -72,7 +72,7 @@ class TimeColumn:
 
     @classmethod
     def of_floats(cls, values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> TimeColumn:
-        """Return integers that became floats when a null came among them as integers again, if that is what they are."""
+        """Return floats as times: as integers if all are whole, which nulls among integers had turned into floats."""
         nulls = np.isnan(values) if nulls is None else nulls | np.isnan(values)
         filled = np.where(nulls, 0.0, values)
         whole = (np.abs(filled) < _EXACT_FLOAT) & (np.floor(filled) == filled)
@@ -93,14 +93,14 @@ class TimeColumn:
 
     @property
     def calendar(self) -> bool | None:
-        """Whether there are dates in it; None if it holds nothing that could tell."""
+        """Whether the column holds dates; None if all its values are null."""
         if self.unit is not None:
             return self.unit != "tick"
         known = self.values[~self.nulls].tolist()
         return set(map(type, known)) != {int} if known else None
 
     def starts(self, unit: Unit | None, where: Where) -> Ticks:
-        """Return the times in ticks; a null is refused."""
+        """Return the times in ticks; raises `EventError` for a null."""
         self.refuse_nulls(where)
         return self.ends(unit, where)
 
@@ -110,9 +110,9 @@ class TimeColumn:
             raise no_start(where, int(np.flatnonzero(self.nulls)[0]))
 
     def ends(self, unit: Unit | None, where: Where) -> Ticks:
-        """Return the times in ticks, null as INFINITY.
+        """Return the times in ticks; null becomes INFINITY.
 
-        Raises `UnitError` for what is no time, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
+        Raises `UnitError` for a value that is no time, or no whole number of units, and `TimeOverflow` for one beyond int64.
         """
         unit = unit or ("us" if self.calendar else "tick")
         ticks = self._converted(unit, where) if self.unit is None else self._scaled(unit, where)
@@ -163,7 +163,7 @@ def _tick_at(value: object, unit: Unit, where: Where, row: int) -> int:
 
 
 def _parse_texts(values: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """Return a column of ISO dates parsed at once, or None where they must be looked at one by one."""
+    """Return ISO dates parsed by pandas all at once; None if they must be parsed one by one."""
     known = values[~nulls].tolist()
     if not known or not all(isinstance(text, str) and _ISO.fullmatch(text) for text in known):
         return None
@@ -179,6 +179,6 @@ def _parse_texts(values: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]
 
 
 def unit_of(columns: Iterable[TimeColumn]) -> Unit | None:
-    """Return the unit that columns of times show: `"us"` for dates, `"tick"` for integers only, None if they show nothing."""
+    """Return the unit of time columns: `"us"` if there are dates, `"tick"` for integers only, None if all values are null."""
     found = {column.calendar for column in columns}
     return "us" if True in found else "tick" if False in found else None

@@ -1,9 +1,9 @@
-"""Tuples that are all laid out alike, read in one pass.
+"""Fast reading of tuples of numbers that all have the same layout.
 
-The rule: `marshal` writes of each value what it is, and then its bits. Where all rows are as long as the first one and differ
-from it in the bytes of values alone, which one comparison shows, the values of a column lie at one distance from each other.
-So rows are read in a quarter of the time of asking each tuple for its items and each item for its type. Anything else (texts,
-None, integers of different lengths, subclasses) is not laid out alike, and is left to who can read it.
+`marshal` writes each value as a type code and its bits. If all rows have the length of the first one, and differ from it only
+in the bytes of values, which a single array comparison checks, then the values of a column have a constant stride, and numpy
+reads them directly, in a quarter of the time of inspecting each tuple and item. Anything else (texts, None, integers of
+different lengths, subclasses) has another layout, and the caller reads it row by row.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from streamdsl.expr.table import Column
 from streamdsl.temporal.time import Ticks
 
 Fields: TypeAlias = "list[Column | Fields]"
-"""The columns of tuples; those of a tuple in a tuple are a list in the list."""
+"""The columns of tuples; a nested tuple is a nested list of columns."""
 _Reader: TypeAlias = "Callable[[_Some], Column | Fields]"
 
 _FORMAT: Final = 2
-"""The last format of `marshal` in which values do not refer to each other."""
+"""The last version of `marshal` without references between values."""
 _HEAD: Final = 5
-"""What comes before the items of a list or a tuple: a letter and their number, in four bytes."""
+"""The bytes before the items of a list or a tuple: a type code, and the number of items in four bytes."""
 _DIGIT: Final = 15
-"""The bits of a digit of a long integer, which is written in two bytes."""
+"""The bits per digit of a long integer; a digit takes two bytes."""
 _MOST_DIGITS: Final = 4
 _INTEGER, _LONG, _FLOAT, _TRUE, _FALSE, _TUPLE = b"ilgTF("
-"""The letters that come before values."""
+"""The type codes of values."""
 
 
 class _OtherLayoutError(Exception):
-    """Not all rows are like the first one, or it is of types that are not known here."""
+    """A row differs in layout from the first one, or the first one holds other types."""
 
 
 class UniformRows:
-    """Tuples of exactly integers, floats and bools, all of one layout as far as has been seen.
+    """Tuples of integers, floats and bools, marshalled with the layout of the first one; `fields` checks that rows have it.
 
     >>> rows = UniformRows.of([(1, (2, 0.5)), (3, (4, 1.5)), (5, "a")])
     >>> le, payload = rows.fields(0, 2)
@@ -53,15 +53,15 @@ class UniformRows:
 
     @staticmethod
     def of(rows: Sequence[Any]) -> UniformRows | None:
-        """Return rows, None if the first of them is none that is known here, or there is none."""
+        """Return rows in this form; None if there are none, or if the first one holds other types."""
         try:
-            # Texts, of any size, are seen in the first row, before all are written.
+            # The first row alone shows texts, which may be large, before all rows are marshalled.
             return UniformRows(_Layout(_marshalled(rows[:1])[_HEAD:]), _marshalled(rows)) if rows else None
-        except (ValueError, RecursionError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
+        except (ValueError, RecursionError, _OtherLayoutError):  # marshal raises ValueError for types that it cannot write
             return None
 
     def fields(self, first: int, stop: int) -> Fields | None:
-        """Return the columns of some rows, None if one is laid out otherwise: then what comes after it cannot be found."""
+        """Return the columns of rows; None if one has another layout: the rows after it cannot be located then."""
         try:
             return self._layout.fields(_Some(self._written, _HEAD + self._layout.width * first, stop - first, self._layout.width))
         except _OtherLayoutError:
@@ -73,7 +73,7 @@ def _marshalled(rows: Sequence[Any]) -> bytes:
 
 
 class _Some(NamedTuple):
-    """What `marshal` has written of so many rows from a place on, all as long."""
+    """A range of marshalled rows of equal width."""
 
     written: bytes
     start: int
@@ -82,15 +82,15 @@ class _Some(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes of all rows."""
+        """The number of bytes of all rows."""
         return self.number * self.width
 
     def values(self, place: int, dtype: str) -> NDArray[Any]:
-        """Return what is at this place in each row."""
+        """Return the value at this offset of each row."""
         return np.ndarray(self.number, dtype, self.written, self.start + place, (self.width,))
 
     def are_like(self, row: bytes, fixed: bytes) -> bool:
-        """Say whether all rows are there, and have those bytes of this one that are `fixed`."""
+        """Say whether all rows are present, and equal `row` in the bits that are set in `fixed`."""
         if self.start + self.size > len(self.written):
             return False
         wanted, mask = _repeated(bytes(byte & bits for byte, bits in zip(row, fixed, strict=True)), fixed, self.number)
@@ -100,12 +100,12 @@ class _Some(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _repeated(row: bytes, fixed: bytes, number: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return bytes so many times; those of all pieces of one input are alike."""
+    """Return `row` and `fixed` repeated; cached, as the pieces of one input share them."""
     return np.frombuffer(row * number, np.uint8), np.frombuffer(fixed * number, np.uint8)
 
 
 class _Layout:
-    """How a row is laid out: its bytes, which of them are no values, and what reads the values of as many rows."""
+    """The layout of a row: its bytes, a mask of those that are not values, and the reader of the values of many rows."""
 
     def __init__(self, row: bytes) -> None:
         self._row = row
@@ -116,11 +116,11 @@ class _Layout:
 
     @property
     def width(self) -> int:
-        """The bytes of a row."""
+        """The number of bytes of a row."""
         return len(self._row)
 
     def fields(self, rows: _Some) -> Fields:
-        """Return the columns of rows; raises `_OtherLayoutError` where one is laid out otherwise."""
+        """Return the columns of rows; raises `_OtherLayoutError` if one has another layout."""
         _need(rows.are_like(self._row, bytes(self._fixed)))
         fields = self._reader(rows)
         assert isinstance(fields, list)
@@ -144,11 +144,11 @@ class _Layout:
         return partial(_tuple, [self._field() for _ in range(self._number(place + 1))])
 
     def _same(self, size: int) -> None:
-        """Step over bytes that are the same in all rows."""
+        """Mark the next bytes as equal in all rows."""
         self._fixed += b"\xff" * size
 
     def _value(self, size: int) -> int:
-        """Step over the bytes of a value, and return its place."""
+        """Mark the next bytes as a value, and return its offset."""
         self._fixed += bytes(size)
         return len(self._fixed) - size
 

@@ -1,4 +1,4 @@
-"""Values of a frame's columns as plain Python values, or as typed columns where nothing changes by it."""
+"""Conversion of frame values to plain Python values, or to typed columns where that is lossless."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def number_column(values: NDArray[Any]) -> Column:
 
 
 def unnested(value: Any, leaf: Callable[[Any], Any] = plain) -> Any:
-    """Return a value with records, tuples and dataclasses inside as dicts by field, sets as ordered lists, and else `leaf` of it.
+    """Return a value with nested records, tuples and dataclasses as dicts, sets as ordered lists, and `leaf` applied to the rest.
 
     >>> unnested((1, {"b", "a"}))
     {'_0': 1, '_1': ['a', 'b']}
@@ -47,9 +47,9 @@ def unnested(value: Any, leaf: Callable[[Any], Any] = plain) -> Any:
 
 
 def value_column(values: Sequence[Any]) -> Column:
-    """Return Python values as a column, each without a numpy or pandas wrapper where Python has the same value.
+    """Return Python values as a column; numpy and pandas scalars become Python values where that is exact.
 
-    A missing value of any library is None; so is a NaN among text, pandas' older mark of missing text.
+    A missing value of any library becomes None, and so does a NaN among text, which older pandas uses for missing text.
 
     >>> value_column(["a", float("nan")]).tolist(), value_column([np.float32(0.5)]).tolist()
     (['a', None], [0.5])

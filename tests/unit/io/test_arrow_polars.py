@@ -179,9 +179,9 @@ def test_record_batches_and_whatever_speaks_arrow() -> None:
 def test_names_must_be_unique_and_the_value_a_frame() -> None:
     with pytest.raises(SchemaError, match="same name"):
         read_arrow(pa.Table.from_arrays([pa.array([1])] * 2, names=["le", "le"]))
-    with pytest.raises(QueryError, match="an Arrow table is wanted, not a list"):
+    with pytest.raises(QueryError, match="an Arrow table is expected, not a list"):
         read_arrow([1])
-    with pytest.raises(QueryError, match="a polars frame is wanted, not a dict"):
+    with pytest.raises(QueryError, match="a polars frame is expected, not a dict"):
         read_polars({"le": [1]})  # type: ignore[arg-type]
 
 

@@ -205,7 +205,7 @@ def test_values_of_numpy_inside_payloads_and_ids_become_pythons_own() -> None:
 @pytest.mark.parametrize("value", [5, None, pd.DataFrame({"le": [1]})])
 def test_what_is_no_list_is_refused(value: Any) -> None:
     for read, what in ((read_rows, "rows"), (read_events, "events")):
-        with pytest.raises(QueryError, match=rf"{what} are wanted, not a {type(value).__name__}[\s\S]*from_pandas"):
+        with pytest.raises(QueryError, match=rf"{what} are expected, not a {type(value).__name__}[\s\S]*from_pandas"):
             read(value)
 
 
