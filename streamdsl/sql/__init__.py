@@ -1,4 +1,4 @@
-"""Queries as text: `sd.sql("SELECT ...", trips=stream)` gives what the methods of streams give, over the same plan."""
+"""Queries in SQL: `sd.sql("SELECT ...", trips=stream)` builds the same plans as the methods of streams."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from streamdsl.sql.selecting import Selecting
 
 
 def sql(text: str, /, *groups: Any, **given: Any) -> Any:
-    """Return the query that a text in SQL stands for, over streams by their names.
+    """Return the query of an SQL text over named streams.
 
-    Without batches it is a `Stream`: rows live as long as in the stream, or as `[RANGE 10 SLIDE 5]` says; joins are temporal;
-    aggregates are those of snapshots, or of `TUMBLE`, `HOP`, `SESSION` in GROUP BY; ISTREAM gives points at LE, DSTREAM at RE.
-    With SPREAD, `[ROWS 3]` and the like, or over streams of a `cql` group, it is a `cql.Relation` or `cql.BatchStream`. What is
-    given besides streams are functions (`sd.udf`) and aggregates (`UDA`) that the query calls by these names. Raises `SqlError`
-    that shows the place in the text.
+    Without batches it is a `Stream`: rows keep their lifetimes, or get those of a window such as `[RANGE 10 SLIDE 5]`; joins are
+    temporal; aggregates are over snapshots, or over `TUMBLE`, `HOP`, `SESSION` in GROUP BY; ISTREAM gives points at LE, DSTREAM
+    at RE. With SPREAD, `[ROWS 3]` and the like, or over streams of a `cql` group, it is a `cql.Relation` or `cql.BatchStream`.
+    The arguments are streams, and the functions (`sd.udf`) and aggregates (`UDA`) that the query calls by name. Raises
+    `SqlError`, which shows the place in the text.
 
     >>> import streamdsl as sd
     >>> rows = [(1, 2, {"zone": "A", "fare": 10.0}), (3, 4, {"zone": "B", "fare": 4.0}), (8, 9, {"zone": "A", "fare": 7.0})]
@@ -36,7 +36,7 @@ def sql(text: str, /, *groups: Any, **given: Any) -> Any:
     Hint: did you mean 'trips'?
     """
     if not isinstance(text, str):
-        raise QueryError(f"{text!r} is no text of a query", hint='sd.sql("SELECT * FROM S", S=stream)')
+        raise QueryError(f"{text!r} is not the text of a query", hint='sd.sql("SELECT * FROM S", S=stream)')
     try:
         return _query(Text(text), groups, given)
     except RecursionError:

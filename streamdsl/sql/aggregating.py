@@ -1,4 +1,4 @@
-"""SELECT with aggregates: which there are, by what rows are grouped, and what is selected of the results."""
+"""SELECT with aggregates: collects the aggregates and the key of a query, and projects the results."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from streamdsl.udm.bases import AnyUDA
 
 _PLAIN: Final = ("sum", "avg", "min", "max", "median", "stddev", "variance", "first", "last", "collect", "time_weighted_avg")
 NAMES: Final = ("count", *_PLAIN, "quantile")
-"""The aggregates that need not be given."""
+"""The names of the built-in aggregates."""
 
 
 @dataclass
 class Aggregating:
-    """What a SELECT that has GROUP BY, or aggregates, makes of rows."""
+    """The aggregation of a SELECT with GROUP BY or aggregates: `group_by` and `add` collect, `aggregate` builds the plan."""
 
     text: Text
     columns: Columns
     scalars: Scalars
     modules: Mapping[str, Any]
-    """The user's aggregates by the names under which the query calls them."""
+    """The user-defined aggregates, by the names that the query calls them by."""
     found: dict[str, Any] = field(default_factory=dict)
-    """The aggregates by the names of their fields."""
+    """The aggregates to compute, by the names of their result fields."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """What is selected, by the names of the columns."""
+    """The selected expressions (trees), by the names of their columns."""
     _named: dict[tuple[Any, ...], str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
-    """The names that the key's columns have in the rows, and in the results."""
+    """The columns of the key: their names in the rows, and in the results."""
 
     def group_by(self, parts: Sequence[Any]) -> None:
-        """Take note of the columns of the key; raises `SqlError` for what is no column."""
+        """Add the columns of the key; raises `SqlError` for an expression that is not a column."""
         for part in parts:
             if part.data != "column" or self.columns.find(part).attributes:
                 hint = "name it in a subquery: SELECT ... FROM (SELECT price % 10 AS digit, ... FROM ...) AS t GROUP BY digit"
@@ -48,7 +48,7 @@ class Aggregating:
             self.keys[name] = name
 
     def add(self, call: Any, name: str | None = None) -> str:
-        """Return the field of an aggregate, which is computed once however often it is written."""
+        """Add an aggregate, and return its result field; equal calls share one field."""
         word, *rest = call.children
         written = (self._word(word), *rest)
         if written not in self._named:
@@ -59,11 +59,11 @@ class Aggregating:
 
     @property
     def fields(self) -> list[str]:
-        """The fields of the results."""
+        """The names of the result fields: key, then aggregates."""
         return [*self.keys.values(), *self.found]
 
     def aggregate(self, rows: Any, window: Any) -> Any:
-        """Return the results: of groups in windows, or of a relation at every batch."""
+        """Return the plan of the results: per group and window of a stream, or per batch of a relation."""
         if not self.found:
             self.found[free("_1", self.keys)] = aggregates.count()
         names = list(self.keys)
@@ -71,11 +71,11 @@ class Aggregating:
         return (windowed(self.text, grouped, window) if isinstance(rows, Stream) else grouped).aggregate(**self.found)
 
     def results(self) -> Scalars:
-        """Return what turns trees into expressions over the results."""
+        """Return the translator from trees to expressions over the results."""
         return Scalars(self.text, self._result, self.scalars.functions, lambda call: E(Field(self.add(call))))
 
     def named_results(self) -> Scalars:
-        """Return the same for HAVING, which knows the columns that are selected by their names too."""
+        """Return the translator for HAVING, which may also use the names of selected columns."""
         return replace(self.results(), column=self._named_result)
 
     def _named_result(self, tree: Any) -> E:
@@ -115,14 +115,14 @@ class Aggregating:
             return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
         if word == "quantile":
             if values[1].data not in ("number", "integer"):
-                raise self.text.refused(values[1], "which quantile is a number from 0 to 1", "write quantile(price, 0.9)")
+                raise self.text.refused(values[1], "the q of a quantile is a number from 0 to 1", "write quantile(price, 0.9)")
             with self.text.at(call):
                 return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
         function: Callable[..., Any] = getattr(aggregates, word)
         return function(self.scalars.value(values[0]))
 
     def _word(self, name: Any) -> str:
-        """Return the name of an aggregate: one that is given as it is written, others are read in any case."""
+        """Return the name of an aggregate: user-defined ones are case-sensitive, built-in ones are not."""
         written = name_of(name)
         return written if written in self.modules else written.lower()
 
@@ -134,5 +134,5 @@ class Aggregating:
 
 
 def is_module(value: object) -> bool:
-    """Say whether a value is an aggregate of the user's, as a class or an instance."""
+    """Say whether a value is a user-defined aggregate, as a class or an instance."""
     return isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA))

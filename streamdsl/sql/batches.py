@@ -1,4 +1,4 @@
-"""Queries over batches: streams, relations and batches are those of `cql` (paper 002), which no other module of SQL knows."""
+"""Queries over batches (paper 002): the only module of SQL that uses `cql`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streamdsl.temporal import Unit, is_calendar
 
 @dataclass
 class Batches(Sources):
-    """What has a name in a query over batches: streams of a group, and relations."""
+    """The named inputs of a query over batches: streams of one group, and relations."""
 
     def framed(self, token: Any, found: Any, frame: Any) -> Any:
-        """Return the rows of a source: a stream's in its window, a relation's as they are."""
+        """Return the rows of a source: a stream through its window, a relation unchanged."""
         if isinstance(found, BatchStream):
             return self._window(token, found, frame)
         if frame is not None and not isinstance(found, Stream):
@@ -52,7 +52,7 @@ class Batches(Sources):
     def _window(self, token: Any, stream: BatchStream, frame: Any) -> Relation:
         if frame is None:
             hint = f"write {name_of(token)} [RANGE 10], [ROWS 3], or [ROWS UNBOUNDED]"
-            raise self.text.refused(token, f"{name_of(token)!r} is a stream, and has rows at a batch only in a window", hint)
+            raise self.text.refused(token, f"{name_of(token)!r} is a stream, and has rows only in a window", hint)
         with self.text.at(frame):
             if frame.data == "keep":
                 return stream.keep(int(frame.children[0]))
@@ -72,7 +72,7 @@ class Batches(Sources):
 
 
 def with_batches(sources: Sources, tree: Any, groups: tuple[Any, ...], batched: bool) -> Sources:
-    """Return what a query can read with the streams of groups: in batches if it says so, or if it reads what is in batches."""
+    """Return the inputs of a query including the streams of groups; they are batched if `batched`, or if one of them is."""
     for group in groups:
         if not isinstance(group, cql.StreamGroup):
             raise QueryError(f"{group!r} has no name in the query", hint="a stream is given by name: sd.sql(text, S=stream)")
@@ -92,7 +92,7 @@ def with_batches(sources: Sources, tree: Any, groups: tuple[Any, ...], batched: 
 
 
 def _names(tree: Any) -> set[str]:
-    """Return the names of all that the statements of a program read."""
+    """Return the names of all inputs that the statements of a program read."""
     tokens = [source.children[0] for source in tree.find_data("named")]
     for spread in tree.find_data("spread"):
         tokens += spread.children[1].children
@@ -108,7 +108,7 @@ def _check_stream(name: str, value: object) -> None:
 
 
 def _unit(given: Mapping[str, Any]) -> Unit:
-    """Return the unit of what is read: of plain ticks, and of batches, seconds."""
+    """Return the unit of the inputs; seconds if no input has a calendar unit."""
     units = [_unit_of(value) for value in given.values()]
     return next((unit for unit in units if is_calendar(unit)), None) or "s"
 

@@ -1,4 +1,4 @@
-"""What the names of columns mean: fields of the rows that a FROM clause gives."""
+"""Resolution of column names to fields of the rows of a FROM clause."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TIMESTAMP: Final = "t"
 
 @dataclass(frozen=True)
 class Side:
-    """One source of a FROM clause: its alias, its rows, and their fields, as far as they are known."""
+    """A source of a FROM clause: its alias, its rows, and the names of their fields (None: unknown)."""
 
     alias: str
     rows: Any
     fields: tuple[str, ...] | None
     timed: bool = False
-    """Whether the rows are a window's over batches: then their timestamp is the column `t`, of which `*` says nothing."""
+    """Whether the rows come from a window over batches: then their timestamp is the column `t`, which `*` leaves out."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Column:
-    """A field of one source, and what is read of it."""
+    """A field of a source, and the attributes that are read from it."""
 
     alias: str
     name: str
@@ -41,7 +41,7 @@ class Column:
 
 
 def free(name: str, taken: Container[str]) -> str:
-    """Return a name that is not taken: itself, or with underscores behind it.
+    """Return the name, with as many underscores appended as it takes to be unused.
 
     >>> free("_1", {"_1", "k"})
     '_1_'
@@ -53,14 +53,14 @@ def free(name: str, taken: Container[str]) -> str:
 
 @dataclass
 class Columns:
-    """The columns of a FROM clause; those of several sources lie in one row, equal names with that of their source in front."""
+    """The columns of a FROM clause; joined sources share one row, where equal names are prefixed with their source's alias."""
 
     text: Text
     sides: Sequence[Side]
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, trees: Sequence[Any], besides: Container[str] = ()) -> None:
-        """Take note of all columns that some trees read `besides` names of results: rows of several sources keep these only."""
+        """Register the columns that trees read, except the result names `besides`; joined rows keep only registered columns."""
         found = dict.fromkeys((column.alias, column.name) for tree in trees for column in self._in(tree, besides))
         known = dict.fromkeys([*self._names, *found])
         often = Counter(name for _, name in known)
@@ -71,11 +71,11 @@ class Columns:
             taken.add(self._names[alias, name])
 
     def kept(self, alias: str) -> list[tuple[str, str]]:
-        """Return the fields of a source that are read, each with its name in the row."""
+        """Return the registered fields of a source, each with its name in the row."""
         return [(name, inside) for (source, name), inside in self._names.items() if source == alias]
 
     def find(self, tree: Any) -> Column:
-        """Return the column that a tree names; raises `SqlError` for one that no source has, or several may have."""
+        """Return the column that a tree names; raises `SqlError` if no source has it, or several may have it."""
         first, *rest = map(name_of, tree.children)
         for side in self.sides:
             if side.alias == first and rest:
@@ -96,13 +96,13 @@ class Columns:
 
     @staticmethod
     def read(column: Column, value: E) -> E:
-        """Return the value that a column reads of its field."""
+        """Return the attributes of a field's value that the column reads."""
         for attribute in column.attributes:
             value = getattr(value, attribute)
         return value
 
     def named(self, tree: Any) -> list[Side]:
-        """Return the sources that `*` or `S.*` is of; raises `SqlError` where there is none."""
+        """Return the sources that `*` or `S.*` covers; raises `SqlError` for an unknown source."""
         wanted = [name_of(token) for token in tree.children]
         sides = [side for side in self.sides if not wanted or side.alias == wanted[0]]
         if not sides:
@@ -110,13 +110,13 @@ class Columns:
         return sides
 
     def everything(self, tree: Any) -> list[Column]:
-        """Return the columns that `*` or `S.*` stands for; raises `SqlError` where a source's fields are not known."""
+        """Return the columns that `*` or `S.*` stands for; raises `SqlError` if the fields of a source are unknown."""
         sides = self.named(tree)
         for side in sides:
             if side.fields is None:
                 raise self.text.refused(
                     tree,
-                    f"what fields {side.alias} has is not known",
+                    f"the fields of {side.alias} are not known",
                     "declare them: sd.source(..., payload=Trip), or name the columns",
                 )
         return [Column(side.alias, name) for side in sides for name in side.all]
@@ -144,7 +144,7 @@ class Columns:
         listed = f"{problem}; there are: {', '.join(known) or '(none)'}"
         hint = f"did you mean {close!r}?" if close else None
         if self.text.of(tree).startswith('"'):
-            hint = f"in double quotes are names; a text is in single ones: '{name}'"
+            hint = f"double quotes are for names, single quotes for texts: '{name}'"
         return self.text.refused(tree, listed, hint)
 
     def _in(self, tree: Any, besides: Container[str]) -> Iterator[Column]:

@@ -44,7 +44,7 @@ WORDS: Final = (
     "WHEN",
     "WHERE",
 )
-"""The words that mean the same everywhere; they are read in any case."""
+"""The keywords, which are not case-sensitive."""
 
 _RULES: Final = r"""
 program: (statement ";")* query ";"?
@@ -160,14 +160,14 @@ RESERVED: Final = (
     "LIMIT",
     "DISTINCT",
 )
-"""The words that name nothing unless they are in quotes."""
+"""The keywords that are names only in double quotes."""
 
 OTHER_JOINS: Final = ("NATURAL", "SEMI", "ANTI", "ASOF")
-"""Words that name no source before JOIN, where other systems have a join of this kind."""
+"""Words that are not a source's alias before JOIN, because other systems have such joins."""
 
 _TERMINALS: Final = "".join(f"_{word}.2: /{word}\\b/i\n" for word in WORDS)
 GRAMMAR: Final = _RULES.replace("{reserved}", "|".join(RESERVED)).replace("{joins}", "|".join(OTHER_JOINS)) + _TERMINALS
-"""The grammar in lark's notation: the rules, and a terminal for each word, which no name is."""
+"""The grammar in lark's notation: the rules, and a terminal for each keyword, with priority over names."""
 
 SIGNS: Final = {
     "NAME": "a name",
@@ -192,7 +192,7 @@ SIGNS: Final = {
     "SEMICOLON": ";",
     "$END": "the end",
 }
-"""How errors call terminals that are no words."""
+"""The names of terminals in error messages, except for keywords."""
 
 INSTEAD: Final = {
     "==": "equality is written =",
@@ -203,11 +203,11 @@ INSTEAD: Final = {
     "ORDER": "rows have times, and no other order; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
     "UNION": "UNION ALL gives all rows; without those that are the same: SELECT DISTINCT * FROM (... UNION ALL ...) AS t",
 }
-"""What to write instead of what other systems have, by the word that does not belong."""
+"""Hints for syntax of other systems, by the unexpected word."""
 
 
 def quoted(name: str) -> str:
-    """Return a name as it is written in a query: in quotes where it could be read as something else.
+    """Return a name as a query writes it: in double quotes if it is not a plain name or could be a keyword.
 
     >>> quoted("fare"), quoted("range"), quoted("total fare")
     ('fare', '"range"', '"total fare"')

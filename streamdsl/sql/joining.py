@@ -1,4 +1,4 @@
-"""FROM clauses: sources that are joined from left to right, their columns side by side in one row."""
+"""FROM clauses: joins of sources from left to right, into rows with the columns of all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamdsl.stream import Stream
 
 @dataclass(frozen=True)
 class Joining:
-    """Joins sources: equalities of columns become keys, whatever else is asked is asked of the joined rows."""
+    """Joins sources: equalities of columns become keys, other conditions filter the joined rows."""
 
     text: Text
     columns: Columns
@@ -25,7 +25,7 @@ class Joining:
     """The conditions of WHERE."""
 
     def rows(self, joins: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Return the joined rows, and the conditions that are still to be asked."""
+        """Return the joined rows, and the conditions that are left to filter by."""
         sides, asked = self.columns.sides, list(self.conditions)
         rows, before = sides[0].rows, [sides[0].alias]
         for place, (side, join) in enumerate(zip(sides[1:], joins, strict=True)):
@@ -43,7 +43,7 @@ class Joining:
         return rows, asked
 
     def _key(self, tree: Any, before: list[str], alias: str) -> tuple[Any, Any, Any] | None:
-        """Return both sides of an equality between the sources before and the next one."""
+        """Return an equality between a column of an earlier source and one of this source as (left, right, tree); else None."""
         if tree.data != "compared" or str(tree.children[1]) != "=":
             return None
         one, _, other = tree.children
@@ -78,12 +78,12 @@ class Joining:
 
 
 def _adds_rows(join: Any) -> bool:
-    """Say whether a join adds rows without a left side, of which WHERE is asked then."""
+    """Say whether a join adds rows without a left side: WHERE conditions must then filter the joined rows."""
     return join.data == "join" and str(join.children[0]).upper().startswith(("RIGHT", "FULL"))
 
 
 def _row(fields: Sequence[tuple[str, str, int]], missing: tuple[int, ...]) -> E:
-    """Return the row of these fields of both sides; a side that may be missing has None."""
+    """Return the projection to these fields of both sides; the fields of a side that is missing are None."""
     values = [_field(name, side, side in missing)._node for _, name, side in fields]
     return E(Make(Schema.record(tuple(inside for inside, _, _ in fields)), tuple(values)))
 
@@ -98,9 +98,9 @@ def _key_of(fields: list[Field]) -> E:
 
 
 def conjuncts(tree: Any) -> Iterator[Any]:
-    """Yield the conditions that all have to hold.
+    """Yield the conditions that AND connects.
 
-    One that tests for NULL stays with those after it, which count on it.
+    A conjunction that tests for NULL is not split: the conditions after the test rely on it.
     """
     if tree.data == "both" and not any(True for _ in tree.find_data("is_null")):
         yield from tree.children

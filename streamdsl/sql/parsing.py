@@ -1,4 +1,4 @@
-"""From text to trees, and errors that show the place in the text."""
+"""Parsing, and errors that show their place in the text."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a query, which errors show."""
+    """The text of a query; its methods attach places in it to errors."""
 
     text: str
 
     def refused(self, part: Any, problem: str, hint: str | None = None) -> SqlError:
-        """Return the error that shows where a part of the query is."""
+        """Return an error that shows a part of the query."""
         place = part if hasattr(part, "start_pos") else part.meta
         return SqlError(problem, self.text, getattr(place, "start_pos", 0), getattr(place, "end_pos", None), hint=hint)
 
     @contextmanager
     def at(self, part: Any) -> Iterator[None]:
-        """Let errors of what is made of a part of the query show where it is."""
+        """Turn errors raised inside into `SqlError`s that show this part of the query."""
         try:
             yield
         except SqlError:
@@ -41,23 +41,23 @@ class Text:
 
     @contextmanager
     def called(self, call: Any) -> Iterator[None]:
-        """Let errors of a call show where it is, that of a wrong number of values too."""
+        """Turn errors of a function call, also those about its arguments, into `SqlError`s that show it."""
         with self.at(call):
             try:
                 yield
             except StreamDslError:
                 raise
             except TypeError as error:
-                raise self.refused(call, f"{name_of(call.children[0])} cannot be called so: {error}") from error
+                raise self.refused(call, f"{name_of(call.children[0])} cannot be called like this: {error}") from error
 
     def of(self, part: Any) -> str:
-        """Return a part of the query as it is written."""
+        """Return the text of a part of the query."""
         place = part if hasattr(part, "start_pos") else part.meta
         return self.text[place.start_pos : place.end_pos]
 
 
 def parse(text: Text) -> Any:
-    """Return the tree of a program; raises `SqlError` at what does not belong where it is."""
+    """Return the syntax tree of a program; raises `SqlError` at the first unexpected word."""
     need("lark", "queries in SQL", "sql")
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -70,19 +70,19 @@ def parse(text: Text) -> Any:
     except UnexpectedCharacters as error:
         at = error.pos_in_stream or 0
         word = _word(text.text, at)
-        found = "this text has no end" if word == "'" else f"{word!r} does not belong here"
+        found = "this text has no closing quote" if word == "'" else f"{word!r} does not belong here"
         hint = _hint(text.text, at, error.allowed)
         raise SqlError(found, text.text, at, at + len(word), hint=hint) from None
 
 
 def _word(text: str, at: int) -> str:
-    """Return the word at a place, or the character."""
+    """Return the word at a position, or the character if there is no word."""
     found = re.match(r"\w+|.", text[at:], re.DOTALL)
     return found.group() if found else ""
 
 
 def _hint(text: str, at: int, terminals: Any) -> str:
-    """Return what to write instead of the word at a place, or what may stand there."""
+    """Return the hint for an unexpected word: its replacement if it is known, else the expected terminals."""
     word = _word(text, at)
     if set(terminals or ()) == {"ALL"}:
         word = text[:at].split()[-1]
@@ -104,13 +104,13 @@ def _expected(terminals: Any) -> str:
 
 
 def name_of(token: Any) -> str:
-    """Return a name without its quotes."""
+    """Return the name of a token, without quotes."""
     text = str(token)
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
 def inside(tree: Any, rule: str) -> Iterator[Any]:
-    """Yield the parts of a tree that a rule has made, outer ones first; none of the queries within it."""
+    """Yield the subtrees of a rule, outer ones first, without those in nested queries."""
     if getattr(tree, "data", None) == rule:
         yield tree
     for child in getattr(tree, "children", ()):

@@ -1,4 +1,4 @@
-"""Of which kind a query is: one over fluent streams, or one over batches, which are cql's (paper 002)."""
+"""Whether a query is over fluent streams or over batches of `cql` (paper 002), and its inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdsl.stream import Stream
 
 
 def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any]) -> Sources:
-    """Return what a query can read: in batches if it has SPREAD, ROWS and the like, or reads streams of batches."""
+    """Return the inputs of a query; they are batched if it uses SPREAD, ROWS and the like, or reads streams of batches."""
     modules = {name: value for name, value in given.items() if is_module(value)}
     functions = {name: value for name, value in given.items() if callable(value) and name not in modules}
     named = {name: value for name, value in given.items() if name not in modules and name not in functions}

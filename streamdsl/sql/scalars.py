@@ -1,4 +1,4 @@
-"""Expressions: from trees to what lambdas are traced to."""
+"""Scalar expressions: translation of trees to the expressions that lambdas are traced to."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"abs": abs, "coalesce": co
 
 @dataclass(frozen=True)
 class Scalars:
-    """Turns trees into expressions."""
+    """Translates trees to expressions; `column` resolves names, `functions` are the user's."""
 
     text: Text
     column: Callable[[Any], E]
     functions: Mapping[str, Callable[..., Any]]
     call: Callable[[Any], E]
-    """What a call is that is none of the functions'."""
+    """Translates calls of names that are not functions, such as aggregates."""
 
     def value(self, tree: Any) -> Any:
         """Return the expression of a tree."""
@@ -69,7 +69,7 @@ class Scalars:
         if distinct:
             raise self.text.refused(name, "only count has DISTINCT")
         if arguments and arguments.data == "all_rows":
-            raise self.text.refused(arguments, f"{name_of(name)} is of values, not of rows", "count(*) counts rows")
+            raise self.text.refused(arguments, f"{name_of(name)} takes values, not rows", "count(*) counts rows")
         values = self.values(arguments.children if arguments else ())
         with self.text.called(tree):
             given = function(*values)
@@ -82,7 +82,7 @@ class Scalars:
         return self._chained(tree, operator.and_, lambda test, other: when(test).then(other).otherwise(lit(False)))
 
     def _chained(self, tree: Any, plain: Callable[[Any, Any], Any], guarded: Callable[[Any, Any], Any]) -> Any:
-        """Combine conditions; where one tests for NULL, those after it are looked at only where it leaves that open."""
+        """Combine conditions; after one that tests for NULL, the rest is evaluated only where it does not decide the result."""
         if not _tests_null(tree):
             return combined(plain, [_truth(each) for each in self.values(tree.children)])
         first, *rest = tree.children
@@ -161,7 +161,7 @@ class Scalars:
 
 
 def combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """Combine values from left to right; many of them in halves, for expressions are walked recursively."""
+    """Combine values from left to right; many of them in halves, as deep expressions would exceed the recursion limit."""
     if len(values) <= _IN_A_ROW:
         return reduce(combine, values)
     half = len(values) // 2
@@ -169,12 +169,12 @@ def combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 
 def _truth(value: E) -> E:
-    """Return what a condition says: whether a value is true, which `&` of numbers does not."""
+    """Return a condition as a boolean expression: `&` and `|` of numbers would be bitwise."""
     return value if value._hint is bool or is_boolean(value._node) else cast(value, bool)
 
 
 def condition(value: E) -> E:
-    """Return what is asked of rows: where it is NULL, a row is not taken."""
+    """Return a condition as a filter: a row for which it is NULL does not pass."""
     return value if is_boolean(value._node) else cast(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""SELECT: from the rows of FROM to what is asked of them."""
+"""SELECT: translation of query trees to plans."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from streamdsl.temporal import Record
 
 WINDOWS: Final = ("tumble", "hop", "session", "snapshot")
 Outputs: TypeAlias = Sequence[tuple[str, Any]]
-"""The names of the columns that are selected, and the trees of their expressions."""
+"""The names of the selected columns, and the trees of their expressions."""
 
 
 _FILTERS: Final = 100
-"""So many filters are made of one WHERE."""
+"""The maximal number of filters for one WHERE."""
 
 
 def _in_runs(conditions: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Yield each condition alone, or as many together as it takes to make few filters of thousands."""
+    """Yield the conditions of each filter: one by one, or in groups if there are more than `_FILTERS`."""
     size = -(-len(conditions) // _FILTERS)
     return (conditions[place : place + size] for place in range(0, len(conditions), size or 1))
 
 
 class Selecting:
-    """Turns the trees of queries into streams, relations, and streams of batches."""
+    """Translates query trees to streams, relations, and streams of batches."""
 
     def __init__(self, text: Text, sources: Sources) -> None:
         self._text = text
         self._sources = sources
 
     def query(self, tree: Any) -> Any:
-        """Return what a query gives."""
+        """Return the stream, relation, or stream of batches of a query."""
         if tree.data == "union":
             first, *others = (self.query(child) for child in tree.children if hasattr(child, "data"))
             return self._union(tree, first, others) if others else first
@@ -57,8 +57,8 @@ class Selecting:
         if all(isinstance(each, Stream) for each in (first, *others)):
             return first.union(*others)
         if any(isinstance(each, Stream) or not hasattr(each, "union") for each in (first, *others)):
-            hint = "unite what they are of: ISTREAM (SELECT ... FROM S [ROWS 3] UNION ALL SELECT ... FROM T [ROWS 3])"
-            raise self._text.refused(tree, "over batches UNION ALL is of relations, and this is a stream", hint)
+            hint = "unite the relations: ISTREAM (SELECT ... FROM S [ROWS 3] UNION ALL SELECT ... FROM T [ROWS 3])"
+            raise self._text.refused(tree, "over batches UNION ALL takes relations, and this is a stream", hint)
         with self._text.at(tree):
             return reduce(lambda one, other: one.union(other), others, first)
 
@@ -67,19 +67,17 @@ class Selecting:
         if len(known) > 1:
             one, other = (", ".join(names) for names in known[:2])
             hint = f"give both the same columns, in the same order: SELECT ... AS {known[0][0]}, ..."
-            raise self._text.refused(tree, f"rows of {one} and of {other} are united", hint)
+            raise self._text.refused(tree, f"UNION ALL unites rows of {one} with rows of {other}", hint)
 
     def _streamed(self, token: Any, semantics: Any, rows: Any) -> Any:
         word, difference = str(token).upper(), str(semantics).upper() == "DIF"
         if semantics is not None and word == "RSTREAM":
-            raise self._text.refused(
-                semantics, "RSTREAM gives all there is", "DIF and DEL say what is new to ISTREAM and DSTREAM"
-            )
+            raise self._text.refused(semantics, "RSTREAM gives all rows of each batch", "DIF and DEL are for ISTREAM and DSTREAM")
         if isinstance(rows, Stream):
             rows = rows.distinct() if difference else rows
             return rows.to_points() if word == "ISTREAM" else rows.to_points_at_end()
         if not hasattr(rows, "istream"):
-            raise self._text.refused(token, f"{word} is of a relation, and this is a stream already")
+            raise self._text.refused(token, f"{word} takes a relation, and this is a stream already")
         return getattr(rows, word.lower())(*(["difference"] if difference else []))
 
     def _select(self, tree: Any) -> Any:
@@ -134,7 +132,7 @@ class Selecting:
         window = self._window_of(rows, group)
         aggregating.group_by([part for part in group.children if part is not window] if group else [])
         if len(outputs) < len(items.children):
-            raise self._text.refused(items, "of groups there is no *", "name columns of GROUP BY, and aggregates")
+            raise self._text.refused(items, "* cannot be selected from groups", "name columns of GROUP BY, and aggregates")
         for name, tree in outputs:
             if tree.data == "call" and self._is_aggregate(tree):
                 aggregating.add(tree, name)
@@ -223,12 +221,12 @@ class Selecting:
 
 
 def _untimed(row: Record) -> Record:
-    """Return a row of a window without its timestamp."""
+    """Return a row of a window over batches without its timestamp."""
     return Record((name, value) for name, value in row.items() if name != TIMESTAMP)
 
 
 def _fields(rows: Any) -> tuple[str, ...] | None:
-    """Return the fields of rows, as far as they are known."""
+    """Return the field names of rows, None if they are unknown."""
     stream = rows if isinstance(rows, Stream) else getattr(rows, "stream", None)
     schema = None if stream is None else stream.plan().schema
     return tuple(schema.names) if schema is not None and schema.names else None

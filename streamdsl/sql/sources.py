@@ -1,4 +1,4 @@
-"""What has a name in a query over streams, and the rows that a name gives."""
+"""The named inputs of a query over streams."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from streamdsl.temporal import Unit
 
 @dataclass
 class Sources:
-    """Everything that has a name in a query: streams, relations, and the user's functions and modules."""
+    """The named inputs of a query: streams and views, and the user's functions and aggregates."""
 
     text: Text
     named: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     modules: dict[str, Any] = field(default_factory=dict)
-    """The user's aggregates."""
+    """The user-defined aggregates."""
     unit: Unit = "s"
-    """What a timestamp of a batch counts as."""
+    """The unit of the timestamps of batches."""
 
     def frame(self, token: Any, frame: Any) -> Any:
-        """Return the rows of a source: a stream's in its window."""
+        """Return the rows of a source, through its window if it has one; raises `SqlError` for an unknown name."""
         found = self.named.get(name_of(token))
         if found is None:
             known = ", ".join(self.named) or "(none)"
@@ -35,16 +35,16 @@ class Sources:
         return self.framed(token, found, frame)
 
     def framed(self, token: Any, found: Any, frame: Any) -> Any:
-        """Return the rows of what a name stands for, in its window."""
+        """Return the rows of an input, through the window `frame` if it is not None."""
         if frame is None:
             return found
         with self.text.at(frame):
             return framed(self.text, found, frame)
 
     def is_batched(self, token: Any) -> bool:
-        """Say whether a name is that of a stream of batches."""
+        """Say whether a name denotes a stream of batches."""
         return False
 
     def spread(self, tree: Any) -> None:
-        """Refuse a SPREAD: a query with one is over batches (`Batches`), and gives its streams' new batches new names."""
+        """Refuse a SPREAD: `Batches`, for queries over batches, overrides it, and names the spread streams."""
         raise self.text.refused(tree, "these streams have no batches, so there are none to spread", "SPREAD is for a cql.group")

@@ -1,4 +1,4 @@
-"""Windows: those that a stream has in brackets, and those of time in GROUP BY."""
+"""Durations and windows: those in brackets after a stream, and those in GROUP BY."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS: Final = {
 
 
 def span(text: Text, tree: Any) -> int | timedelta:
-    """Return a length of time: ticks, or so many of a unit."""
+    """Return a duration: an int in ticks, or a timedelta if it has a unit."""
     number, unit = tree.children
     if unit is None:
         if not str(number).isdigit():
@@ -37,11 +37,11 @@ def span(text: Text, tree: Any) -> int | timedelta:
     try:
         return timedelta(microseconds=int(microseconds))
     except OverflowError:
-        raise text.refused(tree, "this is longer than times go", "[RANGE UNBOUNDED] is for ever") from None
+        raise text.refused(tree, "this length is outside the range of times", "[RANGE UNBOUNDED] has no end") from None
 
 
 def in_batches(text: Text, tree: Any, unit: Unit) -> int:
-    """Return a length of batch time; a timestamp counts as one of the unit where the length has a unit of its own."""
+    """Return a duration in timestamps of batches; one with a unit is converted as if timestamps counted `unit`."""
     found = span(text, tree)
     if isinstance(found, int):
         return found
@@ -50,7 +50,7 @@ def in_batches(text: Text, tree: Any, unit: Unit) -> int:
 
 
 def framed(text: Text, stream: Stream[Any], frame: Any) -> Stream[Any]:
-    """Give the rows of a fluent stream the lifetimes that they have in a window by time, LE being their timestamp."""
+    """Return a fluent stream with the lifetimes of its rows in a time window; their timestamp is LE."""
     names, extent, slide = frame.children
     unit = stream.plan().unit
     if names is not None:
@@ -64,7 +64,7 @@ def framed(text: Text, stream: Stream[Any], frame: Any) -> Stream[Any]:
 
 
 def _slid(stream: Stream[Any], size: int, slide: int) -> Stream[Any]:
-    """Return rows for the time between slides: from the first that is not before LE to the first that is not before LE + size."""
+    """Return rows with lifetimes between slides: from the first slide >= LE to the first slide >= LE + size."""
     if size < slide:
         stream = stream.where(lambda e, life: -life.le % slide < size)
         return stream.shift(slide - 1).alter_duration(1).quantize(slide, slide)
@@ -73,7 +73,7 @@ def _slid(stream: Stream[Any], size: int, slide: int) -> Stream[Any]:
 
 
 def windowed(text: Text, rows: Any, tree: Any) -> Any:
-    """Return rows in the windows of GROUP BY; without any, in snapshots."""
+    """Return rows in the windows of GROUP BY, by default in snapshot windows."""
     if tree is None:
         return rows.snapshot_window()
     lengths = [None if child is None else span(text, child) for child in tree.children]

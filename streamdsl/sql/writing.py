@@ -1,4 +1,4 @@
-"""From plans back to text, for what the text can say."""
+"""Writing plans as SQL, as far as the language can express them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Texts = Callable[[Field], str]
 
 
 def written(node: Node) -> str:
-    """Return a plan as a query in SQL; raises `QueryError` for what the language has no words for.
+    """Return a plan as a query in SQL; raises `QueryError` for a plan that the language cannot express.
 
     >>> import streamdsl as sd
     >>> trips = sd.source("trips", unit="tick").where(lambda e: e.fare > 5)

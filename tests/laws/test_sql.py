@@ -144,7 +144,7 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT k, v FROM S GROUP BY k", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
         ("SELECT f(v) AS y FROM S", "there is no function 'f' here", "f(v)"),
         ("SELECT sum(v, 2) AS y FROM S", "sum takes 1 value, not 2", "sum(v, 2)"),
-        ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number from 0 to 1", "k"),
+        ("SELECT quantile(v, k) AS q FROM S", "the q of a quantile is a number from 0 to 1", "k"),
         ("SELECT v FROM S [RANGE 2 WEEKS]", "there is no unit 'WEEKS'", "WEEKS"),
         ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
         ("SELECT v FROM S, S", "two sources are called 'S'", "S"),
@@ -162,17 +162,17 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
         ("SELECT sum(v) AS v, v AS raw FROM S", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
         ('SELECT v FROM S WHERE k = "A"', "there is no column 'A'", '"A"'),
-        ("SELECT abs(v, 2) AS a FROM S", "abs cannot be called so", "abs(v, 2)"),
-        ("SELECT length() AS a FROM S", "length cannot be called so", "length()"),
+        ("SELECT abs(v, 2) AS a FROM S", "abs cannot be called like this", "abs(v, 2)"),
+        ("SELECT length() AS a FROM S", "length cannot be called like this", "length()"),
         ("SELECT count(v, k) AS a FROM S", "count takes 1 value, not 2", "count(v, k)"),
         ("SELECT abs(DISTINCT v) AS a FROM S", "only count has DISTINCT", "abs"),
-        ("SELECT abs(*) AS a FROM S", "abs is of values, not of rows", "*"),
+        ("SELECT abs(*) AS a FROM S", "abs takes values, not rows", "*"),
         ("SELECT v FROM S [RANGE 1.5 MICROSECONDS]", "a whole number of microseconds", "1.5 MICROSECONDS"),
-        ("SELECT v FROM S [RANGE 999999999999 DAYS]", "longer than times go", "999999999999 DAYS"),
+        ("SELECT v FROM S [RANGE 999999999999 DAYS]", "outside the range of times", "999999999999 DAYS"),
         ("SELECT v FROM S [RANGE 99999999999999999999]", "outside the range of times", "[RANGE 99999999999999999999]"),
         ("SELECT v FROM S [PARTITION BY k RANGE 3]", "PARTITION BY is for ROWS without SLIDE", "k"),
-        ("RSTREAM DIF (SELECT v FROM S [ROWS 1])", "RSTREAM gives all there is", "DIF"),
-        (STREAMS, "over batches UNION ALL is of relations", STREAMS),
+        ("RSTREAM DIF (SELECT v FROM S [ROWS 1])", "RSTREAM gives all rows of each batch", "DIF"),
+        (STREAMS, "over batches UNION ALL takes relations", STREAMS),
         ("SELECT v + FROM S", "'FROM' does not belong here", "F"),
         ("SELECT v FROM", "the query ends here", ""),
     ],
@@ -221,7 +221,7 @@ def test_columns_of_several_sources_keep_apart_whatever_they_are_called() -> Non
 
 def test_a_function_of_the_users_gives_its_name_to_a_column_as_it_is() -> None:
     assert answer("SELECT Net(v), ABS(v) FROM S WHERE k = 'A'", S=CASES, Net=sd.udf(lambda v: v * 2)) == [sd.Record(Net=2, abs=1)]
-    with pytest.raises(sd.errors.SqlError, match="Net cannot be called so"):
+    with pytest.raises(sd.errors.SqlError, match="Net cannot be called like this"):
         sd.sql("SELECT Net(v, k) FROM S", S=CASES, Net=lambda v: v)
 
 
@@ -278,7 +278,7 @@ ISTREAM (SELECT M.srcIp FROM Minute AS M, TwoMinutes AS T WHERE M.srcIp = T.srcI
 def test_what_is_no_query_and_what_has_no_name_are_refused() -> None:
     rows: Any = sd.from_rows([(1, 2, {"k": "a"})])
     text: Any = None
-    with pytest.raises(sd.errors.QueryError, match="None is no text of a query"):
+    with pytest.raises(sd.errors.QueryError, match="None is not the text of a query"):
         sd.sql(text, S=rows)
     with pytest.raises(sd.errors.QueryError, match="is read over batches, as S"):
         sd.sql("SELECT value FROM S", S=[("a", 1)])

@@ -57,7 +57,7 @@ def test_conditions_of_where_are_asked_after_a_join_that_adds_rows(outer: str) -
 @pytest.mark.parametrize("other", ["k, x", "v, k", "k"])
 def test_a_union_of_other_columns_is_refused(other: str) -> None:
     streams = {"S": S, "T": T} if other == "k, x" else {"S": S, "T": S}
-    with pytest.raises(sd.errors.SqlError, match=f"rows of k, v and of {other} are united"):
+    with pytest.raises(sd.errors.SqlError, match=f"UNION ALL unites rows of k, v with rows of {other}"):
         sd.sql(f"SELECT k, v FROM S UNION ALL SELECT {other} FROM T", **streams)
 
 
@@ -125,7 +125,7 @@ def test_comments_are_of_lines_or_between_marks() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SELECT v FROM S WHERE k = 'a", "this text has no end"),
+        ("SELECT v FROM S WHERE k = 'a", "this text has no closing quote"),
         ("SELECT v FROM S WHERE k == 'a'", "equality is written ="),
         ("SELECT v FROM S ORDER BY v", "rows have times, and no other order"),
         ("SELECT v FROM S WHERE k LIKE 'a%'", "give a function of your own"),
