@@ -1,4 +1,4 @@
-"""The minimal change between two states of a table, which an operator sends when its result changes (semantics, section 2)."""
+"""The minimal change between two multisets of rows, which an operator emits when its result changes (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ B = TypeVar("B", bound="KeyedRow")
 
 
 class Change(NamedTuple):
-    """One physical change of a row: `re_old == le` says that the row is new, `re_new == le` that it is gone."""
+    """A change of the RE of one row: an insertion if `re_old == le`, a full retraction if `re_new == le`."""
 
     le: int
     re_old: int
@@ -21,12 +21,12 @@ class Change(NamedTuple):
 
     @property
     def sync(self) -> int:
-        """The earliest time that the change touches: LE of a new row, else the smaller RE."""
+        """The sync time: LE of an insertion, else the smaller RE."""
         return min(self.re_old, self.re_new)
 
 
 class KeyedRow(Protocol):
-    """What pairing reads of a row; `key` is equal for equal payloads (`payload_key`)."""
+    """A row as `pair` reads it; `key` is equal for equal payloads (`payload_key`)."""
 
     @property
     def le(self) -> int: ...
@@ -63,7 +63,7 @@ def pair(old: Iterable[A], new: Iterable[B]) -> list[tuple[A | None, B | None]]:
 def minimal_change(old: Iterable[tuple[int, int, Any]], new: Iterable[tuple[int, int, Any]]) -> list[Change]:
     """Return the changes that turn the rows `old` into the rows `new`; rows are `(le, re, payload)`.
 
-    Empty lifetimes do not count. Rows are paired by (LE, payload) in order of RE: a pair with different REs is one change of RE,
+    Empty lifetimes are ignored. Rows are paired by (LE, payload) in order of RE: a pair with different REs is one change of RE,
     an unpaired old row a full retraction, an unpaired new row an insertion. Retractions come before insertions, each in order of
     (LE, RE, payload).
 

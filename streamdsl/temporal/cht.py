@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SHOWN: Final = 50
-"""Rows of a CHT that are displayed."""
+"""The maximal number of rows in the display of a CHT."""
 _LIFE: Final = attrgetter("le", "re")
 
 
@@ -36,7 +36,7 @@ class CHTRow(NamedTuple, Generic[T]):
 
 
 class Row(Protocol):
-    """Something that lives, and has a payload."""
+    """A row with a lifetime and a payload."""
 
     @property
     def le(self) -> int: ...
@@ -54,7 +54,7 @@ def _payload_rank(row: Row) -> tuple[Any, ...]:
 
 
 def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
-    """Put rows in order of LE, RE, payload; only where lifetimes are equal is `rank`, the order of their payloads, asked for.
+    """Sort rows in place by LE, RE, payload; `rank`, the sort key of a payload, is computed only for rows with equal lifetimes.
 
     >>> rows = [CHTRow(1, 3, "b"), CHTRow(1, 3, "a"), CHTRow(0, 4, "c")]
     >>> sort_rows(rows)
@@ -69,7 +69,7 @@ def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
 
 
 class CHT(Generic[T]):
-    """A multiset of `(le, re, payload)`; ids and order of arrival do not count, empty lifetimes are not there.
+    """A multiset of rows `(le, re, payload)`, without ids and order of arrival; rows with empty lifetimes are left out.
 
     >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
     CHT
@@ -89,10 +89,10 @@ class CHT(Generic[T]):
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Any, Any, T]], unit: Unit | None = None) -> CHT[T]:
-        """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates, of which `unit` says the ticks (`"us"`).
+        """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates, which become ticks of `unit` (default `"us"`).
 
-        Raises `EventError` for a row with `le > re`, a time that is null, or an LE that is not finite; `UnitError` and
-        `TimeOverflow` for what is no time.
+        Raises `EventError` for a row with `le > re`, a null time, or an LE that is not finite; `UnitError` and `TimeOverflow`
+        for a value that is no time.
 
         >>> CHT.from_rows([(1, 5, "P1")]).rows
         [CHTRow(le=1, re=5, payload='P1')]
@@ -103,10 +103,10 @@ class CHT(Generic[T]):
 
     @classmethod
     def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> CHT[T]:
-        """Fold physical events: each retraction changes the RE of the insertion with its id.
+        """Return the CHT of physical events: each retraction changes the RE of the insertion with its id.
 
         Raises `EventError` for a malformed event, `CtiViolation` for one that breaks an earlier CTI, `UnitError` and
-        `TimeOverflow` for what is no time.
+        `TimeOverflow` for a value that is no time.
 
         >>> from streamdsl.temporal.events import Retract
         >>> CHT.from_events([Insert("E0", 1, 10, "P1"), Retract("E0", 1, 10, 5)]).rows
@@ -132,7 +132,7 @@ class CHT(Generic[T]):
 
     @classmethod
     def ordered(cls, le: Sequence[int], re: Sequence[int], payloads: Sequence[T], unit: Unit | None = None) -> CHT[T]:
-        """Return the CHT of rows that are in order of `(le, re, payload)`, none of them empty: nothing is looked at.
+        """Return the CHT of rows that are already sorted by `(le, re, payload)`, and not empty; nothing is checked.
 
         >>> CHT.ordered([1], [5], ["P1"]).rows
         [CHTRow(le=1, re=5, payload='P1')]
@@ -189,7 +189,7 @@ def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRo
 
 
 def _unit(reader: EventReader) -> Unit | None:
-    """Return the unit that a CHT shows; integers alone may be ticks of any."""
+    """Return the unit of a CHT; None if there were only integers and no unit was given."""
     return reader.found if is_calendar(reader.found) else reader.unit
 
 

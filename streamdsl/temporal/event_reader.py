@@ -1,4 +1,4 @@
-"""Reads events as users write them: dates become ticks, numpy and pandas scalars become plain values (paper 001, II.A)."""
+"""Normalization of events that users write: dates become ticks, numpy and pandas scalars plain values (paper 001, II.A)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TIMES: Final = {
     "re_new": ("RE_new", _NO_END),
     "time": ("time", "a CTI is a time in ticks or a date; that which ends a stream is sd.Cti(sd.INFINITY)"),
 }
-"""The times of events: their names in messages, and the hint if one is null."""
+"""For each time of an event its name in messages, and the hint if it is null."""
 
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads single events: times become int ticks, ids and payloads plain values; infers the unit if none is given.
+    """Converts events, times to int ticks, ids and payloads to plain values, and infers the unit if none is given.
 
     >>> reader = EventReader()
     >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
@@ -38,11 +38,11 @@ class EventReader:
 
     @property
     def found(self) -> Unit | None:
-        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None if neither has been read."""
+        """The unit: the given one, else `"us"` once a date has been read, `"tick"` after integers only, else None."""
         return self.unit or ("us" if self._dates else "tick" if self._ints else None)
 
     def tick(self, value: Any) -> int:
-        """Return a time in ticks; the tick after a date is worked out."""
+        """Return a time in ticks; `NextTick` becomes the tick after its date."""
         if type(value) is int:
             if value != INFINITY and value != MIN_TIME:
                 self._ints = True
@@ -54,7 +54,7 @@ class EventReader:
         return to_ticks(value, self.unit)
 
     def ticks(self, times: Sequence[Any]) -> Ticks | None:
-        """Return times as an array of ticks if all are integers in range, else None: then `tick` reads each, or raises.
+        """Return times as an array of ticks if all are integers in range; else None: `tick` must read them one by one.
 
         >>> EventReader().ticks([1, 2]).tolist(), EventReader().ticks([1, "1970-01-01"])
         ([1, 2], None)
@@ -63,12 +63,12 @@ class EventReader:
         return None if ticks is None else self.integers(ticks)
 
     def integers(self, ticks: Ticks) -> Ticks:
-        """Return times that are integers, after recording that there are such."""
+        """Return integer times unchanged, after recording that integers have been read."""
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks
 
     def saw_integer(self) -> None:
-        """Record that a time is an integer, and neither MIN_TIME nor INFINITY."""
+        """Record that an integer other than MIN_TIME and INFINITY has been read."""
         self._ints = True
 
     def copy(self) -> EventReader:
@@ -76,7 +76,7 @@ class EventReader:
         return EventReader(self.unit, self._dates, self._ints)
 
     def insert(self, event: Insert[Any]) -> Insert[Any]:
-        """Return an insertion made plain; errors name it."""
+        """Return an insertion with ticks and plain values; errors name it."""
         id, payload = plain(event.id), plain(event.payload)
         try:
             le, re = self.tick(event.le), self.tick(event.re)
@@ -86,14 +86,14 @@ class EventReader:
         return event if same else Insert(id, le, re, payload)
 
     def lifetime(self, id: Hashable, le: Any, re: Any) -> tuple[int, int]:
-        """Return the ends of an insertion's lifetime in ticks; errors name its id."""
+        """Return LE and RE of an insertion in ticks; errors name its id."""
         try:
             return self.tick(le), self.tick(re)
         except (UnitError, TimeOverflow) as error:
             raise _refused(error, Insert(id, le, re, MISSING)) from None
 
     def event(self, event: Event[Any]) -> Event[Any]:
-        """Return an event made plain; errors name it."""
+        """Return an event with ticks and plain values; errors name it."""
         if isinstance(event, Insert):
             return self.insert(event)
         try:
@@ -110,7 +110,7 @@ class EventReader:
 
 
 def _refused(error: UnitError | TimeOverflow, event: Event[Any]) -> EventError | UnitError | TimeOverflow:
-    """Return the error for an event with a time that cannot be read: an `EventError` if it is null, else one about units."""
+    """Return the error for an event with an invalid time: an `EventError` if it is null, else one of the type of `error`."""
     for name, (called, hint) in _TIMES.items():
         value = getattr(event, name, MISSING)
         value = value.time if isinstance(value, NextTick) else value

@@ -20,13 +20,13 @@ OnViolation: TypeAlias = Literal["error", "drop", "adjust"]
 DataEvent: TypeAlias = Insert[Any] | Retract
 
 _STALE_EXPIRATIONS: Final = 64
-"""The queue is rebuilt when it has more than two entries for each id, and so many besides."""
+"""Entries that the heap may have beyond two per id before it is rebuilt."""
 
 
 class EventState(NamedTuple):
-    """The state of an event id: its current lifetime and payload, the LE that was sent for it, and whether it has been deleted.
+    """The state of an event id: current lifetime and payload, the LE that its sender gave it, and whether it has been deleted.
 
-    `sent_le` differs from `le` where an insertion was late and its LE was moved to the CTI (`on_violation="adjust"`).
+    `sent_le` differs from `le` if the insertion was late and its LE was moved to the CTI (`on_violation="adjust"`).
     """
 
     le: int
@@ -42,14 +42,14 @@ class EventState(NamedTuple):
 
 
 _event_state: Final[Callable[[tuple[int, int, Any, int, bool]], EventState]] = partial(tuple.__new__, EventState)
-"""Makes an `EventState` of its parts at less than half the cost of calling the class: there is one for each event."""
+"""Constructs an `EventState` at less than half the cost of calling the class; it runs once per event."""
 
 
 class EventTable:
     """The ids of a source's events that can still change; checks each next event against them and against the CTI.
 
     `admit` returns the event as it takes effect (the same, an adjusted one, or None if it was dropped) and raises `EventError` or
-    `CtiViolation`; an event that raises changes nothing. What has been admitted since the last `commit` can be rolled back.
+    `CtiViolation`; an event that raises changes nothing. Events that were admitted since the last `commit` can be rolled back.
 
     `cti` is the largest CTI, `high_water` the largest LE or CTI so far. An id is forgotten once a CTI has passed its expiry; a
     heap of expirations finds these ids, so that an event costs O(log ids) amortized.
@@ -97,12 +97,12 @@ class EventTable:
         return found
 
     def forget_rejected(self) -> Rejections:
-        """Return what `rejected` does, and start again with an empty record."""
+        """Return the committed rejections, and reset them."""
         found, self._rejected = self._rejected, self._rejected.anew()
         return found
 
     def keep_all_rejected(self) -> None:
-        """Keep every event that is dropped or adjusted from now on, not only a sample: the caller fetches them."""
+        """Keep every event that is dropped or adjusted from now on, not only a sample; the caller has to fetch them."""
         self._rejected.keep_all()
         self._late.keep_all()
 
@@ -122,7 +122,7 @@ class EventTable:
             self.high_water = max(self.high_water, cti)
 
     def commit(self) -> None:
-        """Make everything since the last commit permanent, and forget the ids that the CTI has passed."""
+        """Make all changes since the last commit permanent, and forget the ids that the CTI has passed."""
         if self._undo:
             self._undo.clear()
             if len(self._late):
@@ -142,7 +142,7 @@ class EventTable:
         self._compact_expirations()
 
     def rollback(self) -> None:
-        """Undo everything since the last commit."""
+        """Undo all changes since the last commit."""
         while self._undo:
             self._undo.pop()()
         self._late.clear()
@@ -154,7 +154,7 @@ class EventTable:
             self._new_expirations.append((time, id))
 
     def _compact_expirations(self) -> None:
-        """Rebuild the heap once most of its entries are stale: their ids have another expiry by now."""
+        """Rebuild the heap once most of its entries are stale, because the expiry of their ids has changed."""
         if len(self._expirations) <= 2 * (len(self._known) + len(self._dropped)) + _STALE_EXPIRATIONS:
             return
         dying = [(entry.expiry, id) for id, entry in self._known.items()] + [(time, id) for id, time in self._dropped.items()]
@@ -173,7 +173,7 @@ class EventTable:
     @staticmethod
     def _undo_write(entries: dict[Hashable, Any], id: Hashable, old: Any) -> None:
         if old is MISSING:
-            entries.pop(id, None)  # an interrupt may have come before it was written
+            entries.pop(id, None)  # an interrupt may have prevented the write
         else:
             entries[id] = old
 
@@ -182,12 +182,12 @@ class EventTable:
         return None if entry is None or entry.expiry < self.cti else entry
 
     def _is_free(self, id: Hashable) -> bool:
-        """Say whether an id can be used again: the CTI has passed its event, or what its sender believes of a late one."""
+        """Say whether an id can be used again: the CTI has passed its event, for a late one as its sender knows it."""
         last_time = self._dropped.get(id)
         return self._lookup(id) is None if last_time is None else last_time < self.cti
 
     def _was_dropped(self, id: Hashable) -> bool:
-        """Say whether an event with this id was dropped, and its sender believes that it can still change."""
+        """Say whether an event with this id was dropped, and its sender may still correct it."""
         last_time = self._dropped.get(id)
         return last_time is not None and last_time >= self.cti
 
@@ -240,7 +240,7 @@ class EventTable:
         return True
 
     def _are_new(self, ids: Sequence[Hashable]) -> bool:
-        """Say whether these ids are distinct and unknown; False for ids that are not all int or str, where `==` may mislead."""
+        """Say whether ids are distinct and unknown; False unless all are int or str, as only their `==` is reliable."""
         if not distinct(map(type, ids)) <= {int, str}:
             return False
         given = set(ids)
@@ -248,7 +248,7 @@ class EventTable:
 
     def _undo_writes(self, ids: Sequence[Hashable]) -> None:
         for id in ids:
-            self._known.pop(id, None)  # an interrupt may have come before they were written
+            self._known.pop(id, None)  # an interrupt may have prevented the write
 
     def _insert(self, event: Insert[Any], is_numbered: bool = False) -> Insert[Any] | None:
         if event.le == INFINITY:
@@ -322,7 +322,7 @@ class EventTable:
         self._expire_at(last_time, id)
 
     def _clear_dropped(self, id: Hashable) -> None:
-        """Record that an event is again as its sender believes."""
+        """Record that an event is again in the state that its sender knows."""
         if id in self._dropped:
             self._undo.append(partial(self._dropped.__setitem__, id, self._dropped.pop(id)))
 
@@ -330,7 +330,7 @@ class EventTable:
         self.reject([Rejected(event, self.cti, reason)], {reason: 1})
 
     def reject(self, newest: Sequence[Rejected], counts: Mapping[str, int]) -> None:
-        """Take note of late events, so many by reason, of which the newest are given, in a way that `rollback` can undo."""
+        """Count late events by reason, and keep the newest ones as a sample; `rollback` undoes this."""
         self._undo.append(partial(self._restore, self.cti, self.high_water))
         self._late.add(self.name, newest, counts)
 

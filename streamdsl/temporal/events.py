@@ -1,4 +1,4 @@
-"""Physical events: insertions, retractions, CTIs, and the event classes made of them (paper 001, II.A-C)."""
+"""Physical events (insertions, retractions, CTIs), and constructors of point, interval and edge events (paper 001, II.A-C)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E = TypeVar("E")
 
 
 class Missing(Enum):
-    """The payload of a retraction that leaves it out."""
+    """The type of `MISSING`, the payload of a retraction without one."""
 
     MISSING = "..."
 
@@ -30,7 +30,7 @@ MISSING: Final = Missing.MISSING
 
 
 class PhysicalEvent(Generic[T_co]):
-    """The base of all events, so that type checkers see a list of them as events of one payload type."""
+    """The base of all events, through which type checkers infer one payload type for a list of events."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ Event: TypeAlias = Insert[T] | Retract | Cti
 
 
 def _setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
-    """Return how each field of a frozen class is set when an instance is made."""
+    """Return the setters of the slots of a frozen class, for its constructor."""
     return tuple(cls.__dict__[field.name].__set__ for field in fields(cls))
 
 
@@ -108,7 +108,7 @@ _CTI: Final = _setters(Cti)
 
 
 def inserts(ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], payloads: Sequence[T]) -> list[Insert[T]]:
-    """Return the insertions of columns, row by row, at less than half the cost of one by one.
+    """Return a list of insertions from columns, at less than half the cost of calling the class per row.
 
     >>> inserts(["a"], [1], [5], ["x"])
     [Insert(id='a', le=1, re=5, payload='x')]
@@ -119,7 +119,7 @@ def inserts(ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], paylo
 def retracts(
     ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]
 ) -> list[Retract]:
-    """Return the retractions of columns, as `inserts` does.
+    """Return a list of retractions from columns, as `inserts` does.
 
     >>> retracts(["a"], [1], [5], [3], ["x"])
     [Retract(id='a', le=1, re=5, re_new=3, payload='x')]
@@ -150,7 +150,7 @@ def sync_time(event: Insert[Any] | Retract | Cti) -> int:
 
 
 def interval(id: Hashable, le: TimeLike, re: TimeLike, payload: T) -> Insert[T]:
-    """Return the insertion of an interval event, lifetime `[le, re)`.
+    """Return the insertion of an interval event with lifetime `[le, re)`.
 
     >>> interval("a", 1, 4, "x").re
     4
@@ -159,7 +159,7 @@ def interval(id: Hashable, le: TimeLike, re: TimeLike, payload: T) -> Insert[T]:
 
 
 def point(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
-    """Return the insertion of a point event, lifetime `[t, t + 1)` in ticks of its source.
+    """Return the insertion of a point event with lifetime `[t, t + 1)`, in ticks of its source.
 
     >>> point("a", 3, "x").re
     4
@@ -169,13 +169,13 @@ def point(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
 
 @dataclass(frozen=True, slots=True)
 class NextTick:
-    """The tick after a date, which only a source with a unit can work out."""
+    """The tick after a date, as RE of a point event; only a source, which has a unit, can compute it."""
 
     time: Any
 
 
 def edge_start(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
-    """Return the start of an edge event, lifetime `[t, INFINITY)` until its end is known.
+    """Return the start of an edge event: lifetime `[t, INFINITY)` until its end is known.
 
     >>> edge_start("a", 3, "x").re == INFINITY
     True

@@ -1,4 +1,4 @@
-"""Tables and text as Jupyter shows them."""
+"""HTML tables and text for Jupyter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table; the titles are text, the cells are HTML.
+    """Return an HTML table; titles are text, which is escaped, cells are HTML.
 
     >>> table(["le", "k"], [["1", escape("<a>")]]).count("&lt;a&gt;")
     1
@@ -17,7 +17,7 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def text(lines: str) -> str:
-    """Return text as it stands.
+    """Return preformatted text, escaped.
 
     >>> text("a < b")
     '<pre>a &lt; b</pre>'

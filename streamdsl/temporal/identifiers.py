@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def exact(name: str) -> str:
-    """Return a name as exactly a `str`: a member of a `StrEnum`, or a text of numpy, becomes the text that it holds.
+    """Return a name as a plain `str`: a member of a `StrEnum`, or a numpy text, becomes its text.
 
     >>> from enum import StrEnum
     >>> type(exact(StrEnum("Zone", ["A"]).A))
@@ -14,7 +14,7 @@ def exact(name: str) -> str:
 
 
 def literal(name: str) -> str:
-    r"""Return the literal of a name for generated code. Names enter generated code through this function alone.
+    r"""Return the literal of a name for generated code. Every name in generated code passes this function, against injection.
 
     >>> print(literal("it's"), literal("a\nb"))
     "it's" 'a\nb'

@@ -1,4 +1,4 @@
-"""Integers that users give: sizes, counts, ticks."""
+"""Validation of integer arguments: sizes, counts, ticks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamdsl.errors import QueryError
 
 
 def whole_number(value: object, what: str, least: int | None = None) -> int:
-    """Return an integer, of Python or numpy, as an `int`; raises `QueryError` for anything else, and below `least`.
+    """Return a Python or numpy integer as an `int`; raises `QueryError` for other values, and below `least`.
 
     >>> whole_number(3, "a delay is", 1)
     3

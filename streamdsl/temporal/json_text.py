@@ -1,4 +1,4 @@
-"""Reading JSON that others have written."""
+"""Safe decoding of JSON from outside."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BRACKETS: Final = re.compile(r"[\[\]{}]")
 
 
 def loads(text: str | bytes) -> Any:
-    """Return the value of a JSON text; raises `ValueError` for what is no JSON, or is nested more than 500 deep.
+    """Return the value of a JSON text; raises `ValueError` for invalid JSON, and for nesting deeper than 500.
 
-    The parser of the standard library calls itself, in C: where deep queries have raised Python's limit, text that is nested
-    deeper than the machine's stack would end the process.
+    The parser of the standard library recurses in C: if deep queries have raised Python's recursion limit, deeply nested text
+    would overflow the machine's stack and crash the process.
 
     >>> loads('{"a": [1, 2]}')
     {'a': [1, 2]}

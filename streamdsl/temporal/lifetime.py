@@ -20,15 +20,15 @@ class Lifetime(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Say whether no instant is inside."""
+        """Whether the lifetime contains no instant."""
         return self.le >= self.re
 
     def overlaps(self, other: Lifetime) -> bool:
-        """Say whether an instant is inside both."""
+        """Say whether both lifetimes contain a common instant."""
         return max(self.le, other.le) < min(self.re, other.re)
 
     def intersect(self, other: Lifetime) -> Lifetime:
-        """Return the instants inside both (possibly empty)."""
+        """Return the intersection, which may be empty."""
         return Lifetime(max(self.le, other.le), min(self.re, other.re))
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Lifetime(NamedTuple):
 
 
 def merge(lifetimes: Iterable[Lifetime]) -> list[Lifetime]:
-    """Return the union of lifetimes as maximal pieces, in order.
+    """Return the union of lifetimes as disjoint maximal pieces, in order. O(n log n).
 
     >>> merge([Lifetime(4, 6), Lifetime(1, 4), Lifetime(8, 9)])
     [Lifetime(le=1, re=6), Lifetime(le=8, re=9)]
@@ -51,7 +51,7 @@ def merge(lifetimes: Iterable[Lifetime]) -> list[Lifetime]:
 
 
 def subtract(life: Lifetime, removed: Iterable[Lifetime]) -> list[Lifetime]:
-    """Return what is left of `life` without `removed`, as maximal pieces, in order.
+    """Return `life` without the lifetimes `removed`, as disjoint maximal pieces, in order. O(n log n).
 
     >>> subtract(Lifetime(0, 10), [Lifetime(2, 4), Lifetime(3, 5)])
     [Lifetime(le=0, re=2), Lifetime(le=5, re=10)]

@@ -1,4 +1,4 @@
-"""Canonical history tables as pandas frames: times as columns, one column for each payload field, no value rounded."""
+"""Conversion of CHTs to pandas frames: columns of times, and one of each payload field; no value is rounded."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ LIFETIME: Final = ("le", "re")
 
 
 class PayloadMemo(TypedDict):
-    """The shape of a frame's payloads, which its columns do not show: records, tuples or scalars, and their fields."""
+    """The payload shape of a frame (record, tuple or scalar) and its fields, which the columns alone do not determine."""
 
     shape: str
     fields: list[str]
 
 
 Values: TypeAlias = Sequence[Any] | NDArray[Any]
-"""A field of all payloads: typed if it is an array of `int64`, `float64` or `bool`."""
+"""The values of one payload field; an array of `int64`, `float64` or `bool` if they are typed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryColumns:
-    """A CHT in columns: lifetimes in ticks, the payloads' fields, and their shape. Frames of every library are made from it."""
+    """A CHT in columns: lifetimes in ticks, payload fields, and their shape. Frames of every library are built from it."""
 
     le: Ticks
     re: Ticks
@@ -48,7 +48,7 @@ class HistoryColumns:
 
     @classmethod
     def of(cls, cht: CHT[Any], fields: Sequence[str] = ()) -> HistoryColumns:
-        """Return a CHT in columns; `fields` are columns even where there is no row.
+        """Return a CHT in columns; `fields` are columns even if there are no rows.
 
         >>> from streamdsl.temporal import CHT
         >>> HistoryColumns.of(CHT.from_rows([(1, 5, {"k": "a"})])).fields
@@ -66,7 +66,7 @@ class HistoryColumns:
 
 
 def history_to_pandas(history: HistoryColumns) -> pd.DataFrame:
-    """Return a history as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
+    """Return a frame with the columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
 
     >>> from streamdsl.temporal import CHT
     >>> history_to_pandas(HistoryColumns.of(CHT.from_rows([(1, 5, {"k": "a"})]))).to_dict("records")
@@ -77,7 +77,7 @@ def history_to_pandas(history: HistoryColumns) -> pd.DataFrame:
 
 
 def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Values], memo: PayloadMemo | None) -> pd.DataFrame:
-    """Return a frame of leading columns, then the payloads' fields, with the memo of their shape."""
+    """Return a frame of the leading columns, then the payload fields, with the payload memo in its `attrs`."""
     import pandas as pd
 
     names = column_names(list(columns), leading)
@@ -88,7 +88,7 @@ def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Va
 
 
 def payload_columns(payloads: Sequence[Any], fields: Sequence[str] = ()) -> tuple[dict[str, list[Any]], PayloadMemo | None]:
-    """Return payloads field by field, and the memo of their shape if they are all alike.
+    """Return payloads in columns by field, and the memo of their shape if all have the same one.
 
     A field that a payload lacks is None there, as are all fields of a payload that is `MISSING`.
 
@@ -110,7 +110,7 @@ def _shape(payload: object) -> str:
 
 
 def column_names(fields: Sequence[str], reserved: Collection[str]) -> list[str]:
-    """Return a column name for each field: its own, behind `payload_` where a reserved column has that name.
+    """Return a column name for each field: its own name, prefixed with `payload_` if that is reserved.
 
     >>> column_names(["le", "v"], LIFETIME)
     ['payload_le', 'v']
@@ -125,9 +125,9 @@ def column_names(fields: Sequence[str], reserved: Collection[str]) -> list[str]:
 
 
 def frame_times(times: Iterable[int | None] | Ticks, unit: Unit | None) -> tuple[Ticks, NDArray[np.bool_]]:
-    """Return times as an array, and which of them are null in frames: INFINITY, or missing.
+    """Return times as an array, and a mask of those that are null in frames: INFINITY, or missing.
 
-    Raises `TimeOverflow` for MIN_TIME in a calendar unit: it is no date.
+    Raises `TimeOverflow` for MIN_TIME in a calendar unit, as it is not a date.
     """
     known = times if isinstance(times, np.ndarray) else [INFINITY if time is None else time for time in times]
     ticks = np.asarray(known, dtype=np.int64)
@@ -151,7 +151,7 @@ def times_to_pandas(times: Iterable[int | None] | Ticks, unit: Unit | None) -> p
 
 
 def series(values: Values) -> pd.Series[Any]:
-    """Return values as a pandas column that gives each back as it is: typed where one type (and None) is all there is.
+    """Return values as a lossless pandas column: typed if all are of one type or None, else of Python objects.
 
     >>> series([2**53 + 1, None]).tolist(), series([1, 0.5]).dtype
     ([9007199254740993, <NA>], dtype('O'))
@@ -175,7 +175,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _typed(values: list[Any], kind: type, null: NDArray[np.bool_]) -> pd.Series[Any] | None:
-    """Return a typed column for values of one type and None, or None where pandas has no exact one."""
+    """Return values of one type and None as a typed column; None if pandas has no lossless type."""
     if kind in (int, float, bool):
         return _numbers(values, kind, null)
     if kind is str:
@@ -205,7 +205,7 @@ def _text(values: list[Any]) -> pd.Series[Any] | None:
 
     try:
         return pd.Series(values)
-    except ValueError:  # a lone surrogate is no text to Arrow, which pandas keeps text in
+    except ValueError:  # a lone surrogate: pandas stores text in Arrow, which refuses it
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a payload is: its fields, its equality and its order (listings and ties)."""
+"""Payloads: their fields, equality, and order (for listings and ties), and records."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from streamdsl.temporal.value_arrays import distinct
 F = TypeVar("F", bound=Callable[..., Any])
 _NAN: Final = ("NaN",)
 PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction})
-"""The types of values that are plain and hold no others."""
+"""The types of plain values that contain no other values."""
 AS_THEY_ARE: Final = frozenset({int, bool, str, bytes, type(None), datetime, date, time, timedelta, UUID})
 """The types of values that are their own `payload_key`."""
 _PANDAS_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns"})
 
 
-class MethodTaken(TypeError):  # noqa: N818 - a mistake in what is written, told when it runs
-    """A method of records was taken for a field of its name."""
+class MethodTaken(TypeError):  # noqa: N818 - a mistake in a query, found at run time
+    """A method of records is used as if it were the field of its name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is a method of records")
@@ -49,7 +49,7 @@ class MethodTaken(TypeError):  # noqa: N818 - a mistake in what is written, told
 
 
 class RecordMethod:
-    """A method of a record: it is called, and refuses to be anything else, as a field of its name would be.
+    """A bound method of a record that can only be called: any use as a value raises, as the field of its name may be meant.
 
     >>> Record(items=3).items == 3
     Traceback (most recent call last):
@@ -67,7 +67,7 @@ class RecordMethod:
         return self._function(self._record, *args)
 
     def refuse(self, *_: object) -> NoReturn:
-        """Say what to write for the field."""
+        """Raise `MethodTaken`, whose hint shows how to read the field."""
         raise MethodTaken(self._function.__name__)
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ for _name in (*_ASKED.split(), *_COMPUTED.split(), *(f"r{each}" for each in _COM
 
 
 def is_taken(name: str) -> bool:
-    """Say whether records have something else than a field by `record.name`.
+    """Say whether `record.name` is not the field of that name.
 
     >>> is_taken("items"), is_taken("__doc__"), is_taken("fare")
     (True, True, False)
@@ -90,7 +90,7 @@ def is_taken(name: str) -> bool:
 
 
 class _Method:
-    """The descriptor of a method of records."""
+    """The descriptor of a method of records: on an instance it returns a `RecordMethod`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -107,8 +107,8 @@ def _method(function: F) -> F:
 class Record(Mapping[str, Any]):
     """A read-only mapping with attribute access, equal to a `dict` with the same items.
 
-    `r["name"]` is the field of any name, `r.name` of each that is no method of mappings and does not begin with two underscores:
-    `r.items` is the method, which may only be called. `dict(r)` is a `dict` of all fields in their order, whatever their names.
+    `r["name"]` reads a field of any name; `r.name` does unless the name is that of a mapping's method, such as `items`, or begins
+    with two underscores. `dict(r)` is a `dict` of all fields in their order, whatever their names.
 
     >>> r = Record(n=3, mean=0.5)
     >>> r.n, r["mean"], r == {"n": 3, "mean": 0.5}
@@ -144,7 +144,7 @@ class Record(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.__items__)
 
-    # What a mapping has in any case, taken from the items at once.
+    # Methods that `Mapping` provides, faster.
     @_method
     def keys(self) -> KeysView[str]:
         return self.__items__.keys()
@@ -181,7 +181,7 @@ class Record(Mapping[str, Any]):
 
 
 def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Record]:
-    """Return the records of columns, row by row.
+    """Return a list of records from columns.
 
     >>> records(["a", "b"], [[1, 2], "xy"])
     [Record(a=1, b='x'), Record(a=2, b='y')]
@@ -193,7 +193,7 @@ def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Reco
 
 
 def records_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Record]:
-    """Return the records of rows, of which there are few.
+    """Return a list of records from rows; faster than `records` for few rows.
 
     >>> records_of(["a", "b"], [(1, "x")])
     [Record(a=1, b='x')]
@@ -206,7 +206,7 @@ _set_items: Final = Record.__dict__["__items__"].__set__
 
 @lru_cache(maxsize=1024)
 def _display(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
-    """Return a function that makes the `dict` of some values: a display of its own is what Python makes fastest."""
+    """Return a function that makes a `dict` of values for these names; a generated dict display is the fastest way."""
     places = [f"v{place}" for place in range(len(names))]
     shown = ", ".join(f"{literal(name)}: {place}" for name, place in zip(names, places, strict=True))
     made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(places)}: {{{shown}}}")
@@ -215,7 +215,7 @@ def _display(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
 
 @lru_cache(maxsize=1024)
 def _maker(names: tuple[str, ...]) -> Callable[[Any], Record]:
-    """Return a function that makes the record of a row."""
+    """Return a generated function that makes a record from a row."""
     shown = ", ".join(f"{literal(name)}: row[{place}]" for place, name in enumerate(names))
     lines = ["def made(row):", "record = new(Record)", f"put(record, {{{shown}}})", "return record"]
     known: dict[str, Any] = {"new": object.__new__, "Record": Record, "put": _set_items}
@@ -235,7 +235,7 @@ def is_dataclass(value: object) -> bool:
 
 
 def fields_of(payload: object) -> list[tuple[str, Any]]:
-    """Return the payload's fields with their values; a scalar has the one field `value`.
+    """Return the fields of a payload with their values; a scalar has one field, `value`.
 
     >>> fields_of({"a": 1}), fields_of((5, "x")), fields_of(7)
     ([('a', 1)], [('_0', 5), ('_1', 'x')], [('value', 7)])
@@ -253,12 +253,12 @@ def fields_of(payload: object) -> list[tuple[str, Any]]:
 
 
 def is_nan(value: object) -> bool:
-    """Say whether a value is NaN: a float or a decimal."""
+    """Say whether a value is a NaN, as a float or a decimal."""
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
 def is_null(value: object) -> bool:
-    """Say whether a value is what some library has for one that is not there: None, NaN, NaT, NA, a null of Arrow's.
+    """Say whether a value is the missing value of any library: None, NaN, NaT, NA, or an Arrow null.
 
     >>> is_null(np.datetime64("NaT")), is_null(float("nan")), is_null(0)
     (True, True, False)
@@ -275,7 +275,7 @@ def _too_deep(value: object) -> SchemaError:
 
 
 def payload_key(value: object) -> Hashable:
-    """Return a hashable stand-in that is equal for equal payloads; NaN equals NaN, `1 == 1.0`.
+    """Return a hashable key that is equal for equal payloads; NaN equals NaN, `1 == 1.0`.
 
     >>> payload_key({"a": 1.0, "b": None}) == payload_key(Record(b=None, a=1))
     True
@@ -336,13 +336,13 @@ def payload_order(value: object) -> tuple[Any, ...]:
 
 
 _NAMED: Final = (dict, Record)
-"""What holds others by names that its maker has chosen."""
+"""The types whose names of fields are data, and may be instances of subclasses of `str`."""
 
 
 def plain(value: Any) -> Any:
-    """Return a value with every scalar of numpy or pandas in it, however deep, as Python's own; a missing one is None.
+    """Return a value with all numpy and pandas scalars in it, at any depth, converted to Python; a missing one is None.
 
-    A value that holds none is returned itself. A time that Python cannot hold exactly is pandas', and arrays stay.
+    A value without any is returned itself. A time that Python cannot hold exactly stays a pandas object, and arrays stay.
 
     >>> plain((np.int64(3), [np.float32(0.5)])), plain(np.datetime64("1970-01-01T00:00:00.000000001"))
     ((3, [0.5]), Timestamp('1970-01-01 00:00:00.000000001'))
@@ -365,7 +365,7 @@ def plain(value: Any) -> Any:
 
 
 def plains(values: Sequence[Any]) -> Sequence[Any]:
-    """Return `plain` of each value: the values themselves where they are of one type and all that they hold is plain.
+    """Return `plain` of each value; the sequence itself if all values are of one type, and contain only plain values.
 
     >>> plains([(1, "a"), (2, "b")]), plains([np.int64(3)])
     ([(1, 'a'), (2, 'b')], [3])
@@ -405,17 +405,17 @@ def _plain_time(value: Any) -> Any:
 
 
 class _Form(NamedTuple):
-    """How a value that holds others is taken apart and built again."""
+    """How a composite value is taken apart and rebuilt."""
 
     parts: Callable[[Any], Collection[Any]]
     build: Callable[[Any, Iterable[Any]], Any]
 
 
 def map_parts(f: Callable[[Any], Any], value: Any) -> Any:
-    """Return a value with `f` applied to what it holds: items, values of a mapping, fields; itself where nothing changes by it.
+    """Return a value with `f` applied to its parts: items, values of a mapping, or fields; the value itself if none changes.
 
-    Lists, tuples, sets, `dict`s, records, named tuples and dataclasses hold something; a dataclass is built again without
-    running code of its own.
+    Lists, tuples, sets, `dict`s, records, named tuples and dataclasses have parts; a dataclass is rebuilt without running its
+    constructor.
 
     >>> map_parts(str, [1, (2, 3)]), map_parts(abs, Record(v=-1))
     (['1', '(2, 3)'], Record(v=1))
@@ -451,14 +451,14 @@ def _form(cls: Any) -> _Form | None:
 
 
 def _with_exact_names(value: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return a mapping in which a name that is a text by inheritance, as an enum's, is that text."""
+    """Return a mapping whose names of subclasses of `str`, such as enum members, are plain `str`."""
     return {exact(name) if isinstance(name, str) else name: part for name, part in value.items()}
 
 
 def _fields(names: Sequence[str], getter: Callable[[Any], tuple[Any, ...]], value: Any) -> Sequence[Any]:
     try:
         return getter(value)[:-1]
-    except AttributeError:  # a field that its class has not set
+    except AttributeError:  # a field that was never set
         return [getattr(value, name, None) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""Progress policies: where CTIs come from when the input has none of its own (paper 001, II.C)."""
+"""Progress policies: how a source without CTIs of its own generates them (paper 001, II.C)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ProgressKind: TypeAlias = Literal["slack", "count", "period", "imported", "wall"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the CTI follows the largest LE seen, a clock, or another source's CTI.
+    """The rule by which the CTI follows the largest LE, a clock, or the CTI of another source.
 
     Made by `ordered`, `slack`, `every`, `wall_clock` and `imported_from`.
 
-    Lateness is judged event by event, so it never depends on how events are batched.
+    Whether an event is late is decided event by event, so it never depends on batch sizes.
     """
 
     kind: ProgressKind
@@ -30,7 +30,7 @@ class Progress:
 
     @staticmethod
     def ordered() -> Progress:
-        """Return the policy of an input in order of LE: the CTI is the largest LE seen.
+        """Return the policy for an input in order of LE: the CTI is the largest LE so far.
 
         >>> Progress.ordered().generator(None).after(7)
         7
@@ -39,7 +39,7 @@ class Progress:
 
     @staticmethod
     def slack(duration: DurationLike) -> Progress:
-        """Return the policy of an input that is late by at most a duration: the CTI is the largest LE seen minus it.
+        """Return the policy for an input that is out of order by at most `duration`: the CTI is the largest LE so far minus it.
 
         >>> Progress.slack("5s").generator("s").after(60)
         55
@@ -48,9 +48,9 @@ class Progress:
 
     @staticmethod
     def every(step: int | DurationLike, delay: DurationLike = 0) -> Progress:
-        """Return the policy of a CTI after every `step` events (an int) or whenever LE enters a new period (a duration).
+        """Return the policy with a CTI after every `step` events (an int) or whenever LE enters a new period (a duration).
 
-        The CTI is the largest LE seen, for a period its last start, minus `delay`.
+        The CTI is the largest LE so far, for a period the start of the period of that LE, minus `delay`.
 
         >>> Progress.every("1m").generator("s").after(130)
         120
@@ -59,10 +59,10 @@ class Progress:
 
     @staticmethod
     def wall_clock(period: DurationLike, delay: DurationLike = 0, clock: Callable[[], int] | None = None) -> Progress:
-        """Return the policy of a source whose events tell of now: in sessions the CTI is the time of day minus `delay`.
+        """Return the policy for a source in real time: in sessions the CTI is the clock's time minus `delay`.
 
-        It is rounded down to a multiple of `period`, and looked at after each push into any source of the query; `push([])` lets
-        time pass. `clock` gives nanoseconds since 1970, by default as `time.time_ns` does. Bounded runs look at no clock.
+        It is rounded down to a multiple of `period`, and updated after each push into any source of the query; `push([])` only
+        lets time pass. `clock` returns nanoseconds since 1970, by default `time.time_ns`. Bounded runs read no clock.
 
         >>> Progress.wall_clock("10s", clock=lambda: 47 * 10**9).time_of_day("s")
         40
@@ -70,19 +70,19 @@ class Progress:
         return Progress("wall", delay, period, clock=clock)
 
     def time_of_day(self, unit: Unit | None) -> int:
-        """Return the CTI that a clock gives; raises `UnitError` for ticks, which no clock tells."""
+        """Return the CTI by the clock; raises `UnitError` for a source that counts plain ticks."""
         if unit == "tick":
-            raise UnitError("a clock tells no ticks", hint='give the source a unit of the calendar, such as unit="s"')
+            raise UnitError("a clock cannot measure plain ticks", hint='give the source a unit of the calendar, such as unit="s"')
         generator = self.generator(unit)
         now = (self.clock or time.time_ns)() * PER_SECOND[unit or "us"] // PER_SECOND["ns"]
         return now // generator.step * generator.step - generator.delay
 
     @staticmethod
     def imported_from(stream: object, delay: DurationLike = 0) -> Progress:
-        """Return the policy of a slow source, or one that may fall silent: in sessions its CTI is another source's minus `delay`.
+        """Return the policy for a source that is slow or may fall silent: in sessions its CTI is another source's minus `delay`.
 
-        So it holds no join or union back. `stream` is the other source, or its name. An event may come too late for such a CTI as
-        for any other. Bounded runs need no CTIs, and import none. Raises `QueryError` for what is no source.
+        So it holds no join or union back. `stream` is the other source, or its name. An event may be late for such a CTI as for any
+        other. Bounded runs need no CTIs, and import none. Raises `QueryError` for a stream that is not a source.
 
         >>> Progress.imported_from("trips", "5m").source
         'trips'
@@ -105,7 +105,7 @@ class Progress:
 
 @dataclass(slots=True)
 class ProgressGenerator:
-    """The state of a progress policy in a session."""
+    """The state of a progress policy in a session: the largest LE, the number of events, and the CTI. O(1) per event."""
 
     kind: ProgressKind
     delay: int

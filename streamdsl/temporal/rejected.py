@@ -1,4 +1,4 @@
-"""Late events: their number by source and reason, and the newest of them as a sample."""
+"""Late events: counts by source and reason, and a sample of the newest ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, overload
 from streamdsl.temporal.events import Insert, Retract
 
 SAMPLE_SIZE: Final = 10_000
-"""The number of late events that are kept as a sample, the newest ones; all are counted."""
+"""The size of the sample of the newest late events; all are counted."""
 
 TOO_LATE: Final = "dropped: it changes a time before the CTI"
 WAS_DROPPED: Final = "dropped: an event that it corrects was dropped"
@@ -26,9 +26,9 @@ class Rejected(NamedTuple):
 
 
 class Rejections(Sequence[Rejected]):
-    """Late events that sources have dropped or adjusted: `len` says how many, items are the newest 10,000 of them.
+    """Late events that sources have dropped or adjusted: `len` is their number, the items are the newest 10,000.
 
-    `counts` has the exact number by source and reason, also of those that are not kept.
+    `counts` has the exact numbers by source and reason, including events that are not kept.
 
     >>> late = Rejections()
     >>> late.add("trips", [Rejected(Insert("a", 1, 5, "x"), 7, "dropped")], {"dropped": 12_000})
@@ -42,35 +42,35 @@ class Rejections(Sequence[Rejected]):
 
     @property
     def counts(self) -> Mapping[tuple[str | None, str], int]:
-        """How many events were rejected, by source and reason."""
+        """The number of rejected events, by source and reason."""
         return dict(self._counts)
 
     @property
     def kept(self) -> int | None:
-        """How many events are kept at most, None: all."""
+        """The maximal number of events that are kept, None: all."""
         return self._newest.maxlen
 
     def add(self, source: str | None, newest: Iterable[Rejected], counts: Mapping[str, int]) -> None:
-        """Count events of a source by reason, and keep the newest of them, which must be given."""
+        """Count events of a source by reason, and add the newest of them to the sample."""
         self._newest.extend(newest)
         for reason, number in counts.items():
             self._counts[source, reason] += number
 
     def extend(self, other: Rejections) -> None:
-        """Add the counts and the sample of another."""
+        """Add the counts and the sample of other rejections."""
         self._counts.update(other._counts)
         self._newest.extend(other._newest)
 
     def keep_all(self) -> None:
-        """Keep every event from now on, not only a sample: the caller fetches them."""
+        """Keep every event from now on, not only a sample; the caller has to fetch them."""
         self._newest = deque(self._newest)
 
     def anew(self) -> Rejections:
-        """Return an empty one with the same sample size."""
+        """Return empty rejections with the same sample size."""
         return Rejections(self._newest.maxlen)
 
     def clear(self) -> None:
-        """Forget all events, and their numbers."""
+        """Remove all events and counts."""
         self._counts.clear()
         self._newest.clear()
 
@@ -105,7 +105,7 @@ class Rejections(Sequence[Rejected]):
 
 
 def all_rejected(parts: Iterable[Rejections]) -> Rejections:
-    """Return what several sources have rejected, source by source."""
+    """Return the rejections of several sources together, source by source."""
     parts = list(parts)
     found = Rejections(None if any(part.kept is None for part in parts) else SAMPLE_SIZE)
     for part in parts:

@@ -1,4 +1,4 @@
-"""Pictures as Jupyter shows them: SVG written by hand, for light and dark pages."""
+"""SVG pictures for Jupyter, on light and dark pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLE: Final = (
 
 
 def picture(parts: Iterable[str], width: int, height: int) -> str:
-    """Return a whole picture.
+    """Return an SVG document of these parts.
 
     >>> picture([], 10, 10).count("<rect")
     1
@@ -26,7 +26,7 @@ def picture(parts: Iterable[str], width: int, height: int) -> str:
 
 
 def label(x: float, y: float, text: str, css: str = "", anchor: str = "start") -> str:
-    """Return a line of text; of class "name" or "quiet".
+    """Return a line of text, optionally with the class "name" or "quiet".
 
     >>> "&lt;" in label(1, 2, "<a>")
     True
@@ -35,7 +35,7 @@ def label(x: float, y: float, text: str, css: str = "", anchor: str = "start") -
 
 
 def grid_line(x: float, top: float, bottom: float) -> str:
-    """Return a line behind the bars.
+    """Return a vertical grid line.
 
     >>> grid_line(1, 2, 3)
     '<line class="grid" x1="1.0" x2="1.0" y1="2" y2="3"/>'
@@ -44,7 +44,7 @@ def grid_line(x: float, top: float, bottom: float) -> str:
 
 
 def bar(low: float, high: float, top: float, height: float, colour: str) -> str:
-    """Return the bar of an interval.
+    """Return the bar of an interval, at least 3 wide, so that it can be seen.
 
     >>> "#000" in bar(1, 2, 3, 4, "#000")
     True
@@ -54,7 +54,7 @@ def bar(low: float, high: float, top: float, height: float, colour: str) -> str:
 
 
 def short(value: object, most: int = 28) -> str:
-    """Return a value as text, cut where it is long.
+    """Return the `repr` of a value, cut to at most `most` characters.
 
     >>> short("a" * 40, 8)
     "'aaaa..."

@@ -1,4 +1,4 @@
-"""Application time: a 64-bit count of ticks, and the calendar forms that people write instead (paper 001, II.A)."""
+"""Application time: 64-bit counts of ticks, and their conversion from and to dates and durations (paper 001, II.A)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHRONON: Final = 1
 """The duration of a point event: one tick (`h` in paper 001)."""
 
 PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""How many ticks of each calendar unit a second has."""
+"""The ticks per second of each calendar unit."""
 _SECONDS: Final[dict[str, Fraction]] = {
     **{unit: Fraction(1, count) for unit, count in PER_SECOND.items()},
     "m": Fraction(60),
@@ -45,7 +45,7 @@ _NUMPY_SECONDS: Final[dict[str, Fraction]] = {
     **{unit: _SECONDS[unit.lower()] for unit in ("W", "D", "h", "m", "s", "ms", "us", "ns")},
     **{unit: Fraction(1, 10**digits) for unit, digits in (("ps", 12), ("fs", 15), ("as", 18))},
 }
-"""The seconds in numpy's units; years and months are not all of one length."""
+"""The seconds per numpy unit; without years and months, whose lengths vary."""
 _DURATION = _regex.compile(r"\s*([+-]?)((?:\s*[0-9]+(?:\.[0-9]+)?\s*(?:ns|us|ms|min|s|m|h|d|w))+)\s*")
 _PART = _regex.compile(r"([0-9.]+)\s*([a-z]+)")
 _FRACTION = _regex.compile(r"(.{7,10}.[0-9]{2}(:?)[0-9]{2}\2[0-9]{2})[.,]([0-9]+)(.*)")
@@ -56,7 +56,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def check_unit(unit: str | None) -> Unit | None:
-    """Return `unit` if it is one, else raise `UnitError`.
+    """Return `unit` if it is valid, else raise `UnitError`.
 
     >>> check_unit("ms")
     'ms'
@@ -75,7 +75,7 @@ def is_calendar(unit: Unit | None) -> bool:
 
 
 def common_unit(*units: Unit | None) -> Unit | None:
-    """Return the one unit of several streams (None: not known yet), or raise `UnitError`.
+    """Return the common unit of several streams (None: not known yet), or raise `UnitError`.
 
     >>> common_unit(None, "s", "s")
     's'
@@ -90,9 +90,9 @@ def common_unit(*units: Unit | None) -> Unit | None:
 
 
 def to_ticks(value: object, unit: Unit | None = None) -> int:
-    """Return a point in time as ticks since the epoch; an `int` is ticks already, a naive date is UTC.
+    """Return a time in ticks since the epoch; an `int` is already in ticks, a naive date is in UTC.
 
-    Raises `UnitError` for what is no time, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
+    Raises `UnitError` for a value that is no time, or no whole number of units, and `TimeOverflow` for one beyond int64.
 
     >>> to_ticks("1970-01-01T00:00:02", "ms")
     2000
@@ -114,16 +114,16 @@ def to_ticks(value: object, unit: Unit | None = None) -> int:
 
 
 def _is_no_end(value: object) -> bool:
-    """Say whether a value is what elsewhere stands for an end that is not known: None, NaT, NaN or an infinite float."""
+    """Say whether a value denotes an unknown end elsewhere: None, NaT, NaN or an infinite float."""
     if isinstance(value, (float, np.floating)):
         return not np.isfinite(value)
     return value is None or (isinstance(value, (datetime, np.datetime64)) and value != value)
 
 
 def _since_epoch(value: object) -> Fraction:
-    """Return the seconds since the epoch, exactly; a naive time is UTC."""
+    """Return the exact seconds since the epoch; a naive time is in UTC."""
     if isinstance(value, datetime) and hasattr(value, "to_datetime64"):
-        value = value.to_datetime64()  # pandas' may lie beyond Python's years
+        value = value.to_datetime64()  # a pandas time may lie beyond Python's years
     if isinstance(value, np.datetime64):
         return _since_epoch_of_numpy(value)
     if isinstance(value, str):
@@ -147,7 +147,8 @@ def _since_epoch_of_numpy(value: np.datetime64) -> Fraction:
 
 
 def _since_epoch_of_text(text: str) -> Fraction:
-    found = _FRACTION.fullmatch(text)  # Python would cut it off after six digits, and take one of minutes for one of seconds
+    # fromisoformat cuts fractions after six digits, and takes a fraction of minutes for one of seconds.
+    found = _FRACTION.fullmatch(text)
     try:
         if found is None and ("." in text or "," in text):
             raise ValueError(text)
@@ -158,9 +159,9 @@ def _since_epoch_of_text(text: str) -> Fraction:
 
 
 def to_duration(value: object, unit: Unit | None = None) -> int:
-    """Return a duration in ticks; an `int` is ticks already, text is like `"10s"` or `"1h30m"`.
+    """Return a duration in ticks; an `int` is already in ticks, text is like `"10s"` or `"1h30m"`.
 
-    Raises `UnitError` for what is no duration, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
+    Raises `UnitError` for a value that is no duration, or no whole number of units, and `TimeOverflow` for one beyond int64.
 
     >>> to_duration("1h30m", "s")
     5400
@@ -231,7 +232,7 @@ def _checked(ticks: int) -> int:
 
 
 def add_time(time: int, duration: int) -> int:
-    """Return `time + duration`; INFINITY absorbs, any other overflow raises `TimeOverflow`.
+    """Return `time + duration`; INFINITY is absorbing, any other overflow raises `TimeOverflow`.
 
     >>> add_time(INFINITY, -5) == INFINITY
     True
@@ -245,7 +246,7 @@ def add_time(time: int, duration: int) -> int:
 
 
 def reach(time: int, duration: int) -> int:
-    """Return `time + duration`; what leaves int64 is INFINITY, or MIN_TIME.
+    """Return `time + duration`, saturated at INFINITY and MIN_TIME.
 
     >>> reach(3, 4), reach(INFINITY - 1, 4) == INFINITY
     (7, True)
@@ -282,7 +283,7 @@ def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
 
 
 def floor_time(time: int, period: int, phase: int) -> int:
-    """Return the last time of the grid `phase + k * period` that is not after a time; INFINITY stays. Raises `TimeOverflow`.
+    """Return the largest time `phase + k * period` that is <= `time`; INFINITY stays. Raises `TimeOverflow`.
 
     >>> floor_time(7, 5, 0), floor_time(-7, 5, 1)
     (5, -9)
@@ -291,7 +292,7 @@ def floor_time(time: int, period: int, phase: int) -> int:
 
 
 def ceil_time(time: int, period: int, phase: int) -> int:
-    """Return the first time of the grid `phase + k * period` that is not before a time; INFINITY stays. Raises `TimeOverflow`.
+    """Return the smallest time `phase + k * period` that is >= `time`; INFINITY stays. Raises `TimeOverflow`.
 
     >>> ceil_time(7, 5, 0), ceil_time(-7, 5, 1)
     (10, -4)
@@ -305,7 +306,7 @@ def floor_times(times: Ticks, period: int, phase: int) -> Ticks:
     >>> floor_times(np.array([7, -7]), 5, 0).tolist()
     [5, -10]
     """
-    return add_times(times, -((times % period - phase) % period))  # no step leaves int64
+    return add_times(times, -((times % period - phase) % period))  # reducing `times` first keeps each step within int64
 
 
 def ceil_times(times: Ticks, period: int, phase: int) -> Ticks:
@@ -318,7 +319,7 @@ def ceil_times(times: Ticks, period: int, phase: int) -> Ticks:
 
 
 def _stay_within(times: Ticks, durations: Ticks) -> bool:
-    """Say whether all is finite, and certainly so after the addition too."""
+    """Say whether all values are finite, and every sum is certainly finite too."""
     if not times.size:
         return True
     latest, longest = int(times.max()), int(durations.max())
@@ -327,7 +328,7 @@ def _stay_within(times: Ticks, durations: Ticks) -> bool:
 
 
 def format_time(time: int, unit: Unit | None = None) -> str:
-    """Return a time as people read it: ticks, or an ISO date in UTC.
+    """Return a time as text for people: ticks, or an ISO date in UTC.
 
     >>> format_time(3), format_time(INFINITY), format_time(2, "s")
     ('3', 'inf', '1970-01-01T00:00:02Z')

@@ -1,7 +1,7 @@
-"""Time zones as stretches of constant offset from UTC, in whole seconds: for every instant, and in columns.
+"""Time zones as pieces of constant offset from UTC, in whole seconds, for all int64 times, scalar and columnar.
 
-Years that `datetime` does not know are those of the proleptic Gregorian calendar. Before its first change a zone has the offset
-that it begins with; after its last one the rule goes on with which its file ends, if there is one.
+Years outside the range of `datetime` follow the proleptic Gregorian calendar. Before the first change a zone has its initial
+offset; after the last one the rule at the end of its file applies, if there is one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from streamdsl.temporal.time import MIN_TIME
 Seconds: TypeAlias = NDArray[np.int64]
 Days: TypeAlias = NDArray[np.int64]
 Change: TypeAlias = tuple[int, int]
-"""A time at which the offset changes, in seconds since the epoch, and the new one."""
+"""A time at which the offset changes, in seconds since the epoch, and the new offset."""
 
 DAY: Final = 86400
 CYCLE_DAYS: Final = 146097
-"""The days in 400 years, after which dates, and days of the week, come again."""
+"""The days in 400 years, the period of the Gregorian calendar, including days of the week."""
 _CYCLE: Final = CYCLE_DAYS * DAY
 _NEVER: Final = -(10**30)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST: Final = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
 _STEP: Final = 14 * DAY
-"""A rule changes the offset at most once in such a time."""
+"""A period in which a rule changes the offset at most once."""
 _QUARTER: Final = 900
 
 
 @functools.cache
 def zone_of(name: str) -> tzinfo:
-    """Return a time zone by its name in the IANA database. Raises `QueryError` where there is none."""
+    """Return a time zone by its name in the IANA database. Raises `QueryError` for an unknown name."""
     import difflib
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -55,9 +55,9 @@ def zone_of(name: str) -> tzinfo:
 
 
 class LocalDates:
-    """The dates that the clocks of a time zone show, as days since 1970-01-01, each from the first instant at which it is shown.
+    """The local dates of a time zone, as days since 1970-01-01, each from the first instant at which its clocks show it.
 
-    Where clocks go back to a date that has been, the later date goes on: dates do not fall.
+    Dates never decrease: when clocks go back across midnight, the later date stays.
 
     >>> berlin = local_dates("Europe/Berlin")
     >>> berlin.begins(20542) - berlin.begins(20541) == 23 * 3600  # 2026-03-29
@@ -71,21 +71,21 @@ class LocalDates:
         self._starts = [_NEVER, *(time for time, _ in changes)]
         self._offsets = [first, *(offset for _, offset in changes)]
         self._reached = [_NEVER]
-        """What clocks have come to, as seconds since 1970-01-01 of their own, before each change."""
+        """The largest local time before each change, in seconds since 1970-01-01 local time."""
         for time, offset in zip(self._starts[1:], self._offsets, strict=False):
             self._reached.append(max(self._reached[-1], time + offset))
         self._columns = [np.array([MIN_TIME, *column[1:]]) for column in (self._starts, self._reached)]
         self._column = np.array(self._offsets, dtype=np.int64)
 
     def day(self, time: int) -> int:
-        """Return the date that is shown at a time, in seconds since the epoch."""
+        """Return the local date at a time in seconds since the epoch."""
         cycles = max(0, (time - self._end) // _CYCLE + 1)
         time -= cycles * _CYCLE
         piece = bisect_right(self._starts, time) - 1
         return max(time + self._offsets[piece], self._reached[piece]) // DAY + cycles * CYCLE_DAYS
 
     def begins(self, day: int) -> int:
-        """Return the first second at which a date, or a later one, is shown."""
+        """Return the first second at which the local date is `day` or later."""
         cycles = max(0, (day * DAY - self._end) // _CYCLE + 1)
         shown = (day - cycles * CYCLE_DAYS) * DAY
         piece = bisect_right(self._reached, shown) - 1
@@ -111,7 +111,7 @@ class LocalDates:
 
     @functools.cached_property
     def skipped(self) -> list[int]:
-        """The dates that are never shown, in order."""
+        """The dates that clocks skip, in order."""
         ends = [start + offset for start, offset in zip(self._starts, self._offsets, strict=True)]
         leaps = list(zip(self._reached, ends, strict=True))[1:]
         return [day for reached, end in leaps for day in range(-(-reached // DAY), end // DAY)]
@@ -119,12 +119,12 @@ class LocalDates:
 
 @functools.lru_cache(maxsize=64)
 def local_dates(name: str) -> LocalDates:
-    """Return the dates of a time zone. Raises `QueryError` where there is none of this name."""
+    """Return the local dates of a time zone (cached). Raises `QueryError` for an unknown name."""
     return LocalDates(name)
 
 
 def _changes(name: str, zone: tzinfo) -> tuple[list[Change], int]:
-    """Return the changes of the offset, up to a time before which they are the same again as 400 years earlier."""
+    """Return the changes of the offset up to an end time; from then on they repeat every 400 years."""
     if zone is UTC:
         return [], 0
     told = [time for time in _transitions(_file(name)) if time >= _FIRST]
@@ -136,7 +136,7 @@ def _changes(name: str, zone: tzinfo) -> tuple[list[Change], int]:
 
 
 def _ruled(zone: tzinfo, first: int) -> list[Change]:
-    """Return the changes of 400 years by a zone's rule: it is the same for years of one kind, of which there are 14."""
+    """Return the changes of 400 years by a zone's rule, computed once for each of the 14 kinds of years."""
     kinds: dict[tuple[bool, int], list[Change]] = {}
     found = []
     for year in range(first, first + 400):
@@ -162,8 +162,8 @@ def _between(zone: tzinfo, low: int, high: int) -> Iterator[int]:
 
 
 def _change(zone: tzinfo, low: int, high: int, old: int) -> int:
-    """Return the first time after `low`, at which the offset is `old`, and up to `high`, at which it is another one."""
-    for step in (_QUARTER, 1):  # nearly all are at a quarter of an hour
+    """Return the time of the change between `low`, where the offset is `old`, and `high`, where it differs, by bisection."""
+    for step in (_QUARTER, 1):  # nearly all changes are at a full quarter of an hour
         while high - low > step:
             middle = (low + high) // (2 * step) * step
             if not low < middle < high:
@@ -178,14 +178,14 @@ def _change(zone: tzinfo, low: int, high: int, old: int) -> int:
 
 
 def _offset(zone: tzinfo, time: int) -> int:
-    """Return the seconds that the clocks of a zone are ahead of UTC at a time."""
+    """Return the offset from UTC in seconds at a time."""
     offset = (_EPOCH + timedelta(seconds=time)).astimezone(zone).utcoffset()
     assert offset is not None
     return offset.days * DAY + offset.seconds
 
 
 def _file(name: str) -> bytes:
-    """Return the file of a zone that there is, from where `zoneinfo` has it."""
+    """Return the content of the file of an existing zone, from where `zoneinfo` finds it."""
     import zoneinfo
 
     paths = (Path(folder, *name.split("/")) for folder in zoneinfo.TZPATH)
@@ -196,7 +196,7 @@ def _file(name: str) -> bytes:
 
 
 def _transitions(data: bytes) -> list[int]:
-    """Return the times in a file of the Time Zone Information Format (RFC 8536), in 64 bits if it has these."""
+    """Return the transition times of a Time Zone Information Format file (RFC 8536), from its 64-bit block if it has one."""
     at, width = 0, 4
     if data[4:5] >= b"2":
         utc, standard, leaps, times, types, letters = struct.unpack_from(">6L", data, 20)
