@@ -1,4 +1,4 @@
-"""Queries made of queries: what a query leaves open is bound to values, inputs, and other queries."""
+"""Composition of queries: binds parameters to values, and sources to inputs or other queries."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
 
 Query: TypeAlias = tuple[Node, Mapping[str, "Bound"]]
-"""A plan, and what its sources read."""
+"""A plan, and the bound inputs of its sources."""
 
 
 def bind(query: Query, named: Mapping[str, Any], queries: Mapping[str, Query]) -> Query:
-    """Return a query with some of its parameters and sources bound; `queries` are what of `named` is a query itself."""
+    """Return a query with parameters and sources bound to `named` values; `queries` are those of them that are queries."""
     from streamdsl.io.sources import bind as bind_input
 
     plan, bindings = query[0], dict(query[1])
@@ -58,11 +58,11 @@ def _open(*kinds: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _fitting(input: Node, source: Source) -> Node:
-    """Return the plan that is read as a source; raises where it is not what the source declares."""
+    """Return the plan that replaces a source; raises if its unit or payloads are not those that the source declares."""
     what = f"the source {source.source!r}"
     if source.progress is not None or source.on_violation != "error":
         raise QueryError(
-            f"{what} says where its CTIs come from or what is done with late events, and a query that it reads does so itself",
+            f"{what} has progress= or on_violation=, which a query that is bound to it sets at its own sources",
             hint="give progress= and on_violation= to the sources of the query that is bound",
         )
     if None not in (source.time_unit, input.unit) and source.time_unit != input.unit:

@@ -1,6 +1,6 @@
-"""From what users write to what plans hold: expressions, keys, matchings, aggregates, the bodies of groups.
+"""Translation of the arguments of stream methods to parts of plans: expressions, keys, matchings, aggregates, group bodies.
 
-The facade (`stream.py`) has the methods; here is what they need to refuse a query where it is written.
+The facade (`stream.py`) has the methods; these functions validate, so that a query is refused where it is written.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PAIR: Final = Make(Schema.tuple(2), (Key(), Whole()))
 
 
 def expression(f: object, *schemas: Schema | None, life: bool = False) -> Expr:
-    """Return the expression that a lambda, or an expression written with `sd.col`, stands for."""
+    """Return the expression of a lambda, or of an expression written with `sd.col`."""
     return trace(f, schemas, life=life)
 
 
 def row_expression(f: object, schema: Schema | None, life: bool = True, yields: bool = False) -> Expr:
-    """Return the expression over a row; raises `QueryError` for a plain value, which says nothing about rows.
+    """Return the expression over a row; raises `QueryError` for a plain value, which does not depend on rows.
 
     >>> row_expression("fare", None)
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def row_expression(f: object, schema: Schema | None, life: bool = True, yields: 
 
 
 def _to_write(f: object, name: str = "") -> str:
-    """Return the hint what to write instead of a plain value."""
+    """Return the hint for a plain value in place of an expression."""
     if isinstance(f, (When, Then)):
         return "end it: sd.when(condition).then(value).otherwise(value)"
     field = f"{name}sd.col({f!r}) for a field, " if isinstance(f, str) else ""
@@ -65,7 +65,7 @@ def _to_write(f: object, name: str = "") -> str:
 
 
 def constant(payload: Any, like: Schema | None = None) -> Expr:
-    """Return the expression that has this payload in every row, a mapping's fields in the order of another schema that has them.
+    """Return the constant expression of a payload, with its fields in the order of `like` if that has the same ones.
 
     >>> constant({"n": 0})
     Make(schema=Schema(n), values=(Constant(value=0),))
@@ -94,7 +94,7 @@ def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
 
 
 def field(name: str, schema: Schema | None) -> Field:
-    """Return the expression of a field; raises `FieldNotFound` where the fields are known and this is none of them.
+    """Return the expression of a field; raises `FieldNotFound` if the schema is known and lacks it.
 
     >>> field("fare", Schema.record(["zone", "fare"]))
     Field(name='fare', side=0)
@@ -105,7 +105,7 @@ def field(name: str, schema: Schema | None) -> Field:
 
 
 def is_names(value: object) -> bool:
-    """Say whether a value is a list of names."""
+    """Say whether a value is a non-empty list of names."""
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(name, str) for name in value)
 
 
@@ -127,7 +127,7 @@ def key(by: Any, schema: Schema | None) -> Expr:
 
 
 def matching(on: Any, where: Any, left: Schema | None, right: Schema | None) -> Matching:
-    """Return which rows match: `on` is a field name, a list of names, a pair of lambdas, or None."""
+    """Return the matching of a join; `on` is a field name, a list of names, a pair of lambdas, or None."""
     left_key, right_key = (None, None) if on is None else _join_keys(on, left, right)
     return Matching(left_key, right_key, None if where is None else expression(where, left, right))
 
@@ -151,7 +151,7 @@ def _tuple(names: Sequence[str], schema: Schema | None) -> Make:
 
 
 def duration(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
-    """Return the expression of a duration: a constant, or computed from the row and its lifetime.
+    """Return the expression of a duration: a constant, or a function of the row and its lifetime.
 
     >>> duration("5s", None, "ms")
     Constant(value=5000)
@@ -163,7 +163,7 @@ def duration(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
 
 
 def start(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
-    """Return the expression of an LE: a constant, or computed from the row and its lifetime.
+    """Return the expression of an LE: a constant, or a function of the row and its lifetime.
 
     >>> start("1970-01-01T00:00:02", None, "ms")
     Constant(value=2000)
@@ -179,7 +179,7 @@ Form: TypeAlias = Literal["one", "named", "window"]
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What `aggregate` was given: the aggregates, their projection, and which of its forms it was."""
+    """The arguments of `aggregate`: the aggregates, the projection of their results, and the form of the call."""
 
     aggregates: tuple[BoundAgg, ...]
     projection: Expr
@@ -188,11 +188,11 @@ class Aggregation:
     names: tuple[str, ...] = ()
 
     def as_class(self, cls: type) -> Aggregation:
-        """Return the same aggregates as the fields of a class."""
+        """Return the aggregation with the aggregates as fields of a class."""
         return replace(self, projection=to_class(cls, {name: Field(f"a{i}") for i, name in enumerate(self.names)}))
 
     def with_key(self, key: Expr, cls: type | None = None) -> Expr:
-        """Return the projection of a group's key and this aggregation's payload, to a class or to a record.
+        """Return the projection to the group's key and this aggregation's results, as a class or a record.
 
         >>> from streamdsl.udm.builtin import Count
         >>> aggregation(None, None, {"n": Agg(Count())}, None).with_key(Field("zone")).schema
@@ -212,7 +212,7 @@ class Aggregation:
 
 
 def aggregation(query: object, f: object, named: Mapping[str, object], schema: Schema | None) -> Aggregation:
-    """Return what the arguments of `aggregate` mean; raises `QueryError` where they are none of its forms."""
+    """Return the aggregation for the arguments of `aggregate`; raises `QueryError` if they match none of its forms."""
     if query is None:
         return named_aggregation(named, schema)
     if named:
@@ -245,7 +245,7 @@ def _window_aggregation(query: object, f: object, schema: Schema | None) -> Aggr
 
 
 def without_key(made: Aggregation, input: Node) -> Aggregation:
-    """Return an aggregation over no groups; raises `QueryError` where its window lambda asks for the group's key."""
+    """Return an aggregation without groups; raises `QueryError` if its window lambda reads the group's key."""
     parts = list(made.projection.walk())
     inside_calls = {id(argument) for part in parts if isinstance(part, Call) for argument in part.arguments}
     asked = any(isinstance(part, Key) and id(part) not in inside_calls for part in parts)
@@ -271,7 +271,7 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
 def _agg_hint(name: str, value: object) -> str:
     if _is_module(value, AnyUDA):
         shown = f"{value.__name__}()" if isinstance(value, type) else _instance_shown(value)
-        return f"say of what it is taken: {name}={shown}.of(lambda e: ...)"
+        return f"give it an argument: {name}={shown}.of(lambda e: ...)"
     return f"for example {name}=sd.count(), {name}=sd.avg(lambda e: ...), {name}=MyUDA().of(lambda e: ...)"
 
 
@@ -290,7 +290,7 @@ def argument(f: object, schema: Schema | None) -> Expr | None:
 
 
 def instance(module: Any, base: type) -> Any:
-    """Return a module that was given as itself or as a class without parameters.
+    """Return a module; a class is instantiated, without arguments.
 
     >>> from streamdsl.udm.builtin import Median, Quantile
     >>> instance(Median, AnyUDA).label
@@ -312,7 +312,7 @@ def instance(module: Any, base: type) -> Any:
 
 
 def operator(module: object) -> AnyUDO[Any, Any]:
-    """Return the module that `apply` was given; raises `QueryError` for anything that is not a UDO."""
+    """Return the UDO for `apply`; raises `QueryError` for a value that is not a UDO."""
     if not _is_module(module, AnyUDO):
         hint = (
             "a UDA goes into aggregate(...)"
@@ -325,7 +325,7 @@ def operator(module: object) -> AnyUDO[Any, Any]:
 
 
 def stream_operator(module: object) -> UDSO[Any, Any, Any]:
-    """Return the module that `scan` was given; raises `QueryError` for anything that is none."""
+    """Return the stream operator for `scan`; raises `QueryError` for a value that is not one."""
     if not _is_module(module, UDSO):
         raise QueryError(
             f"scan takes a stream operator, not {module!r}", hint="derive from streamdsl.udm.UDSO; a UDO goes into .apply(...)"
@@ -339,9 +339,9 @@ def _is_module(value: object, base: type) -> bool:
 
 
 def key_parts(key: Expr) -> dict[str, Expr]:
-    """Return the names by which a key comes first in a record, and the expression of each over `Key()`.
+    """Return the record fields of a key by name, as expressions over `Key()`.
 
-    A lambda that is opaque for the payloads' sake has the names that it would have over plain ones.
+    An opaque lambda whose trace was recorded has the names of that trace.
 
     >>> key_parts(Field("zone")), list(key_parts(Make(Schema.record(["a", "b"]), (Field("x"), Field("y")))))
     ({'zone': Key()}, ['a', 'b'])
@@ -357,12 +357,12 @@ def key_parts(key: Expr) -> dict[str, Expr]:
 
 
 def _item(name: str) -> Expr:
-    """Return a field of a record key that is no attribute, such as `items`."""
+    """Return the expression of a record key's field that attribute access does not reach, such as `items`."""
     return Call(itemgetter(name), (Key(),), name)
 
 
 def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
-    """Return the projection to a class with these fields; raises `QueryError` where the names are not the class's."""
+    """Return the projection to a class with these fields; raises `QueryError` if they are not the fields of the class."""
     schema = Schema.of_type(cls)
     if schema is None or schema.shape is Shape.SCALAR:
         raise QueryError(
@@ -382,7 +382,7 @@ def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes instances of a class whose construction runs code of its own."""
+    """A function that makes instances of a class whose constructor runs user code; picklable."""
 
     cls: type
     names: tuple[str, ...]
@@ -393,9 +393,9 @@ class _Maker:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A kind of window with its policies, before it is known what is done with the windows.
+    """Windows with their policies, before an aggregation or an operator is applied to them.
 
-    `lasting`: for how long results hold from the end of their window on; None: they hold as `output` says.
+    `lasting` is the lifetime of results from the end of their window on; None: the policy `output` determines it.
     """
 
     windows: Windows
@@ -416,7 +416,7 @@ class Frame:
         return self._placed(WindowApply(input, self.windows, self.clip, self.output, module, argument))
 
     def output_cti(self, lifetimes: Sequence[Lifetime], cti: int, time_sensitive: bool) -> int | None:
-        """Return the output CTI after an input with these lifetimes and `Cti(cti)`, None: none yet."""
+        """Return the output CTI after an input with these lifetimes and `Cti(cti)`; None if there is none yet."""
         found = output_cti(self.windows, self.clip, self.output, time_sensitive, lifetimes, cti)
         return found if found is None or self.lasting is None else add_time(found, self._delay)
 
@@ -429,12 +429,12 @@ class Frame:
 
 
 def ranked(by: Any, schema: Schema | None) -> Make:
-    """Return what `top_k` is given of a row: the value that it is ranked by, and the row."""
+    """Return the argument of `top_k`: the pair of the value to rank by, and the row."""
     return Make(Schema.tuple(2), (key(by, schema), Whole()))
 
 
 def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:
-    """Return the bindings of a plan over several streams; raises `QueryError` where two different sources have one name."""
+    """Return the merged bindings of a plan's streams; raises `QueryError` if two different sources have one name."""
     named: dict[str, Source] = {}
     for node in plan.walk():
         if isinstance(node, Source) and named.setdefault(node.source, node) != node:
@@ -455,7 +455,7 @@ def group_of(node: Node) -> Group:
 
 
 def check_body(body: Node, group: Group) -> Node:
-    """Return the plan of a group's sub-query; raises `QueryError` where it reads anything but its group."""
+    """Return the plan of a group's sub-query; raises `QueryError` if it reads anything but its group."""
     for leaf in body.walk():
         if leaf.inputs or leaf is group or (group.unit is None and leaf == in_unit(group, leaf.unit)):
             continue
@@ -469,7 +469,7 @@ def check_body(body: Node, group: Group) -> Node:
 
 
 def callable_given(given: F, method: str, example: str) -> F:
-    """Return what builds a query; raises `QueryError` for what cannot be called, or gives no query."""
+    """Return a function that builds a query; raises `QueryError` if it is not callable, or returns no query."""
     if not callable(given):
         raise QueryError(f"{method} takes a lambda, not {given!r}", hint=f"for example {example}")
     check_function(given, "a stream", instead=f"return the query, for example {example}")

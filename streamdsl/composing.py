@@ -1,4 +1,4 @@
-"""Several queries as one graph, and queries from the text of a plan."""
+"""Running several queries as one graph, and decoding plans from JSON."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def run_all(
     until: TimeLike | None = None,
     engine_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Result[T]]:
-    """Run several queries as one graph, and return the result of each, as `run` would give it.
+    """Run several queries as one graph, and return the result of each, equal to that of `run`.
 
-    A stream that several of them read is computed once, and each source is read once; on Spark each output is a batch of its own.
-    The other arguments are those of `run`; `bindings` names the sources of all. LEs, REs and CTIs are those of each query alone.
-    An error in one ends all. Raises `QueryError` where two different sources have one name, or two different parameters.
+    A stream that several queries read is computed once, and each source is read once; on Spark each output is its own batch job.
+    The other arguments are those of `run`; `bindings` are for the sources of all queries. Sharing does not change LEs, REs and
+    CTIs. An error in one query ends all. Raises `QueryError` if two different sources, or parameters, have one name.
 
     >>> import streamdsl as sd
     >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e > 5)
@@ -52,10 +52,10 @@ def run_all(
 
 
 def plan_from_json(text: str, classes: Iterable[type] = ()) -> Node:
-    """Return the plan that a text of `plan.to_json()` holds: equal to the one that was written, and sharing what that shared.
+    """Return the plan that `plan.to_json()` has encoded: equal to it, with the same shared nodes.
 
-    `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules come from the repository
-    (`sd.udm`) by name. Raises `QueryError` for another version, and for whatever the text holds that is no plan.
+    `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules are looked up by name in
+    the repository (`sd.udm`). Raises `QueryError` for another version, and for text that does not encode a plan.
 
     >>> import streamdsl as sd
     >>> query = sd.source("trips").where(lambda e: e.fare > 10).tumbling_window(60).aggregate(n=sd.count())

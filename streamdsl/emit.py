@@ -1,4 +1,4 @@
-"""When results go out: at once, when they are final, or between the two."""
+"""Emit policies: results are emitted at once, when they are final, or in between."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ EMIT_MODES: Final[tuple[EmitMode, ...]] = get_args(EmitMode)
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Hold each result back for a while in application time, and correct it later: `query.open(emit=sd.emit.Emit(hold="5s"))`.
+    """Hold each result back for a duration of application time, and correct it later: `query.open(emit=sd.emit.Emit(hold="5s"))`.
 
-    A row goes out once the largest LE or CTI of the input is `hold` after its LE, or once it is final; what changes it later is a
-    correction. The CTI stays below the LE of what is held back. A hold of 0 is `"speculative"`, one of INFINITY `"final"`: the
-    dial between them is that of CEDR, from which StreamInsight came.
+    A row is emitted once the largest LE or CTI of the input is `hold` after its LE, or once it is final; later changes are sent as
+    corrections. The output CTI stays below the LE of a row that is held back. A hold of 0 is `"speculative"`, one of INFINITY
+    `"final"`; this dial between the two comes from CEDR, the predecessor of StreamInsight.
 
     >>> import streamdsl as sd
     >>> session = sd.source("s").tumbling_window(10).aggregate(n=sd.count()).open(emit=Emit(hold=15))
@@ -27,9 +27,9 @@ class Emit:
     >>> session.push([sd.point("d", 17, 7)])
     [Insert(id=RowVersion(id=('window_aggregate_1', 0, 0), version=1), le=0, re=10, payload=Record(n=2))]
 
-    `sd.emit.Emit(every=2, max_delay="10s")` smooths final results, many of which come at once where windows end (paper 004, 6):
-    with every second row of the input one leaves, the one with the least RE first. None waits beyond the CTI that is `max_delay`
-    after that which makes it final; with 0 all leave at once, as with `"final"`.
+    `sd.emit.Emit(every=2, max_delay="10s")` smooths final results, which otherwise come in bursts where windows end (paper 004,
+    6): with every second input row one result is emitted, the one with the least RE first. None waits longer than until a CTI
+    `max_delay` after the one that makes it final; with 0 all are emitted at once, as with `"final"`.
 
     >>> session = sd.source("s").group_by(lambda e: e).tumbling_window(10).aggregate(n=sd.count()).open(
     ...     emit=Emit(every=1, max_delay=10)
@@ -48,11 +48,11 @@ class Emit:
 
     @property
     def durations(self) -> tuple[DurationLike, DurationLike]:
-        """The durations that it is made of."""
+        """The durations `hold` and `max_delay`."""
         return self.hold, self.max_delay
 
     def in_ticks(self, unit: Unit | None) -> Emit:
-        """Return the same with durations in ticks; raises `QueryError` for what cannot be."""
+        """Return the policy with durations in ticks; raises `QueryError` for an invalid policy."""
         hold, delay = (to_duration(each, unit) for each in self.durations)
         if hold < 0 or delay < 0:
             raise QueryError(f"results are held back for a duration >= 0, not {(self.hold if hold < 0 else self.max_delay)!r}")
@@ -66,7 +66,7 @@ class Emit:
 
 
 def mode_of(emit: Any) -> EmitMode:
-    """Return the mode that operators run in; raises `QueryError` for what is no way to emit.
+    """Return the mode of the operators under a policy; raises `QueryError` for a value that is no emit policy.
 
     >>> mode_of(Emit(5)), mode_of("final")
     ('speculative', 'final')

@@ -1,7 +1,7 @@
-"""The whole exception tree, its wording, and the warnings.
+"""All exceptions and warnings, and the format of their messages.
 
-Each error is a `StreamDslError` and also the builtin that a caller would expect. A message says what is wrong, where, what is
-available, and ends with a `Hint:` where there is a remedy.
+Each error is a `StreamDslError` and also the builtin exception that a caller would expect. A message states the problem, its
+place and the alternatives, and ends with a `Hint:` if there is a remedy.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Final
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
 VALUE_LENGTH: Final = 400
-"""So much of a value is shown in a message."""
+"""The most characters of a value that a message shows."""
 
-NO_SOURCE: Final = "a source is called what sd.source(name) says"
+NO_SOURCE: Final = "a source has the name that sd.source(name) gives it"
 
 _BEFORE: Final = 100
 _SHOWN: Final = 200
-"""So much of a line is shown before what is wrong in it, and in all."""
+"""The most characters of a line of SQL that a message shows; `_BEFORE`: before the error."""
 
 __all__ = [
     "CheckpointError",
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
-    """Return a value as text for a message: the beginning of a long one; one that cannot be shown by its type.
+    """Return the `repr` of a value for a message, cut if it is long; the type of a value whose `repr` raises.
 
     >>> shortened({"k": "a"}), shortened("x" * 1000, longest=5)
     ("{'k': 'a'}", "'xxxx... (1002 characters)")
@@ -64,7 +64,7 @@ def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an error says, and its type where it says nothing, with the place where it came up.
+    """Return the message of an error; if it is empty, the type of the error and the place where it was raised.
 
     >>> reason(ValueError("too long")), reason(KeyboardInterrupt())
     ('too long', 'KeyboardInterrupt')
@@ -75,7 +75,7 @@ def reason(error: BaseException) -> str:
 
 
 def with_hint(message: str, hint: str | None) -> str:
-    """Return a message with its remedy, if there is one."""
+    """Return a message with its hint appended, if there is one."""
     return f"{message}\nHint: {hint}" if hint else message
 
 
@@ -91,7 +91,7 @@ class StreamDslError(Exception):
 
 
 class TimeOverflow(StreamDslError, OverflowError):
-    """A time left the range of int64 ticks."""
+    """A time is outside the range of int64 ticks."""
 
 
 class UnitError(StreamDslError, TypeError):
@@ -99,7 +99,7 @@ class UnitError(StreamDslError, TypeError):
 
 
 class EventError(StreamDslError, ValueError):
-    """A physical event is malformed; the stream is as if it had never come."""
+    """A physical event is malformed; it leaves the stream unchanged."""
 
     def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
         place = f" at source {where!r}" if where else ""
@@ -122,7 +122,7 @@ class CtiViolation(EventError):
 
 
 class SchemaError(StreamDslError, ValueError):
-    """A payload does not have the fields of its stream."""
+    """A payload, or an input's columns, do not fit the schema of the stream."""
 
 
 class QueryError(StreamDslError, ValueError):
@@ -156,7 +156,7 @@ class FieldNotFound(QueryError, AttributeError):
     """An expression names a field that its stream does not have."""
 
     def __init__(self, name: str, available: Iterable[str], *, bare: type | None = None) -> None:
-        """`bare` is the class of payloads that are bare values, which have attributes in place of fields."""
+        """`bare` is the type of scalar payloads, which have attributes instead of fields."""
         fields = list(available) if bare is None else [known for known in dir(bare) if not known.startswith("_")]
         close = closest(name, fields)
         if bare is None:
@@ -175,11 +175,11 @@ class MethodNotFound(QueryError, AttributeError):
 
 
 class PositionError(StreamDslError, IndexError):
-    """A window sequence asked for a tuple at a position that none has come to yet."""
+    """A window sequence reads a position that has no tuple yet."""
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the line of the user."""
+    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line."""
 
     def __init__(
         self, cause: BaseException, *, operator: str, window: object = None, event: object = None, payloads: tuple[Any, ...] = ()
@@ -200,7 +200,7 @@ class UserCodeError(StreamDslError, RuntimeError):
 
 
 def _remedy(cause: BaseException, window: object) -> str | None:
-    """Return what helps against mistakes that Python's own messages do not explain."""
+    """Return a hint for mistakes that Python's own messages do not explain."""
     known: str | None = getattr(cause, "hint", None)
     if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
         return "a field is written as e.name, or e['name']"
@@ -218,7 +218,7 @@ def _remedy(cause: BaseException, window: object) -> str | None:
 
 
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
-    """Yield where code outside of the package was entered, of several modules that which has failed; else a lambda's line."""
+    """Yield the first place outside of the package in the traceback; else the line of the lambda, if it is known."""
     for frame, line in walk_tb(error.__traceback__):
         file = Path(frame.f_code.co_filename)
         if _PACKAGE not in file.parents and file.is_file():
@@ -230,7 +230,7 @@ def _line_of_the_user(error: BaseException) -> Iterator[str]:
 
 
 class TimestampViolation(StreamDslError, ValueError):
-    """A module stamped an output event with a lifetime that its output policy forbids."""
+    """A module gave an output event a lifetime that its output policy forbids."""
 
 
 class UdmLawViolation(StreamDslError, AssertionError):
@@ -244,27 +244,27 @@ class UdmLawViolation(StreamDslError, AssertionError):
 
 
 class UnboundedOutputError(StreamDslError, ValueError):
-    """Windows without end, or more than a push may make: an event never ends, or its RE is wrong, or time has leapt."""
+    """Infinitely many windows, or more than the window budget: an event never ends, its RE is wrong, or time leaps."""
 
 
 class SessionError(StreamDslError, RuntimeError):
-    """A session was used after it had been closed, or after user code had failed in it."""
+    """A session is used after it was closed, or after user code failed in it."""
 
 
 class SinkError(StreamDslError, RuntimeError):
-    """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
+    """A table refuses a micro-batch of a stream: it belongs to another stream, lacks earlier batches, or has other columns."""
 
 
 class InputError(StreamDslError, ValueError):
-    """A file cannot be taken by a job: it cannot be read, its rows are refused, or it has changed since it was taken."""
+    """A job refuses an input file: it cannot be read, its rows are refused, or it has changed since the job took it."""
 
 
 class CheckpointError(StreamDslError, ValueError):
-    """A session cannot be saved, or a checkpoint cannot be restored: it is damaged, of another query, or not to be trusted."""
+    """A session cannot be saved, or a checkpoint cannot be restored: it is damaged, of another query, or not trusted."""
 
 
 class UnsupportedOnSpark(QueryError):
-    """A node has no lowering to Spark; nothing has run."""
+    """A node has no lowering to Spark; raised before anything runs."""
 
 
 class DriverWarning(UserWarning):
@@ -272,15 +272,15 @@ class DriverWarning(UserWarning):
 
 
 class HeldOutputWarning(UserWarning):
-    """Much is held in memory, and nothing lets it go, as the output's CTI does not go on: the message names the cause."""
+    """Much state is held in memory and never released, as the output CTI does not advance; the message names the cause."""
 
 
 class CrossJoinWarning(UserWarning):
-    """A join with neither `on` nor `where` makes very many pairs of each row."""
+    """A join with neither `on` nor `where` pairs each row with very many others."""
 
 
 def _again(cls: type[StreamDslError], message: str, state: dict[str, Any]) -> StreamDslError:
-    """Return an error that was pickled; each class has a constructor of its own."""
+    """Restore a pickled error without its constructor, as each class has other parameters."""
     error = cls.__new__(cls, message)
     error.__dict__.update(state)
     return error
@@ -291,7 +291,7 @@ def _event_id(event: object) -> object:
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that may have been meant: one that differs in the case of letters, or is written much like it.
+    """Return the most similar name, ignoring case; None if none is similar.
 
     >>> closest("fair", ["zone", "fare"]), closest("V", ["k", "v"]), closest("V", ["k"])
     ('fare', 'v', None)

@@ -1,4 +1,4 @@
-"""Packages that only some uses need: they are imported when they are used, and come with an extra."""
+"""Optional dependencies: imported on use, and installed by an extra."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamdsl.errors import QueryError
 
 
 def need(package: str, what: str, extra: str | None = None) -> None:
-    """Raise `QueryError` with the remedy if a package is not installed; `extra`, by default the package's name, brings it.
+    """Raise `QueryError` if a package is not installed; the hint names the `extra`, by default the package's name.
 
     >>> need("abacus", "exact sums")
     Traceback (most recent call last):
@@ -24,7 +24,7 @@ def need(package: str, what: str, extra: str | None = None) -> None:
 
 
 def need_pyarrow(what: str) -> None:
-    """Raise `QueryError` with the remedy if pyarrow is not installed.
+    """Raise `QueryError` with a hint if pyarrow is not installed.
 
     >>> need_pyarrow("Arrow tables")
     """
@@ -32,7 +32,7 @@ def need_pyarrow(what: str) -> None:
 
 
 def need_spark() -> None:
-    """Raise `QueryError` with the remedy if PySpark, or pyarrow that it needs here, is not installed.
+    """Raise `QueryError` with a hint if PySpark, or pyarrow, which runs on Spark need, is not installed.
 
     >>> need_spark()
     """

@@ -1,4 +1,4 @@
-"""What a stream has no method for: the words of other libraries, and steps that were left out."""
+"""Hints for missing methods: names of other libraries, and steps of a query that were left out."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ELSEWHERE: Final = {
     "to_list": "run",
     "window": "tumbling_window",
 }
-"""What other libraries call the methods, and what they are called here."""
+"""Names of methods in other libraries, and their names here."""
 
 _AGGREGATES: Final = ("aggregate", "aggregate_as", "count", "sum", "avg", "min", "max", "median", "first", "last", "top_k")
-_OF_GROUPS: Final = "say what is done with each group: .tumbling_window(10).aggregate(n=sd.count()), or .apply(lambda g: ...)"
+_OF_GROUPS: Final = "a query over each group follows: .tumbling_window(10).aggregate(n=sd.count()), or .apply(lambda g: ...)"
 _OF_ROWS: Final = "aggregate it first: .aggregate(n=sd.count()), or .apply(MyUDO()); where and select stand before the window"
 _IN_WINDOWS: Final = "rows are aggregated in windows: .tumbling_window(10).aggregate(...), at every instant .snapshot_window()"
 
 
 class Fluent:
-    """Says what to write instead of a method that is not there.
+    """A base class that raises `MethodNotFound`, with a hint, for a method that does not exist.
 
     >>> import streamdsl as sd
     >>> sd.source("trips").filter(lambda e: e.fare > 5)
@@ -52,7 +52,7 @@ class Fluent:
 
 
 def _instead(cls: type, name: str) -> str | None:
-    """Return what to write instead of a method that a class does not have."""
+    """Return the hint for a method that a class lacks, None if there is none."""
     there = [each for each in dir(cls) if not each.startswith("_")]
     wanted = _ELSEWHERE.get(name, name)
     if wanted in there:

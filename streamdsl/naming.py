@@ -1,4 +1,4 @@
-"""Queries by name, as the command line has them: `module:query`."""
+"""Lookup of queries by `module:name`, for the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.stream import Stream
 
 
 def named_query(target: str, command: str) -> Stream[Any]:
-    """Return the query that `module:name` is; raises `QueryError` that says what there is instead.
+    """Return the query `module:name`; raises `QueryError`, which lists the queries of the module, if there is none.
 
     >>> named_query("streamdsl.demo:trips", "check")
     Traceback (most recent call last):
@@ -42,7 +42,7 @@ def _module(name: str, usage: str) -> ModuleType:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # importing a module runs arbitrary code
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             raise QueryError(
                 f"there is no module {error.name!r}", hint=f"name it as an import does, without .py: {usage}package.module:query"
@@ -56,7 +56,7 @@ def _module(name: str, usage: str) -> ModuleType:
 
 
 def _shown(value: Any) -> str:
-    """Return what a value is, in few words."""
+    """Return a shortened `repr` of a value."""
     return _short.repr(value)
 
 

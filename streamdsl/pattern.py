@@ -1,4 +1,4 @@
-"""How patterns are written: `p.a.then(p.b.many()).then(p.c).within("5m")`, with `p` what `Stream.match` gives its lambda."""
+"""Patterns: `p.a.then(p.b.many()).then(p.c).within("5m")`, where `p` is the argument of the lambda of `Stream.match`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Pattern", "Step", "Steps"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern(Generic[T]):
-    """Steps, one after the other; immutable, each method gives a new one.
+    """A sequence of steps; immutable, each method returns a new pattern.
 
     >>> import streamdsl as sd
     >>> def up_down(p: sd.pattern.Steps[int]) -> sd.pattern.Pattern[int]:
@@ -41,7 +41,7 @@ class Pattern(Generic[T]):
     _within: DurationLike | None = None
 
     def then(self, following: Pattern[Any]) -> Pattern[T]:
-        """Return the pattern followed by another, whose first event starts later than the last one of this.
+        """Return the pattern followed by another one, whose first event starts after the last event of this one.
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, "a"), (1, 2, "b"), (4, 5, "c")])
@@ -57,8 +57,8 @@ class Pattern(Generic[T]):
     def within(self, duration: DurationLike) -> Pattern[T]:
         """Return the pattern with less than a duration between the LEs of its first event and its last.
 
-        Every pattern needs one: it says for how long a match lives, and for how long rows are remembered. Ticks, or with a
-        calendar unit what is a duration there, such as "5m".
+        Every pattern needs it: it bounds the lifetime of a match, and how long rows are kept. The duration is in ticks, or with a
+        calendar unit any duration, such as "5m".
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, "a"), (6, 7, "b"), (9, 10, "c")])
@@ -71,9 +71,9 @@ class Pattern(Generic[T]):
         return replace(_parts(self), _within=duration)
 
     def unless(self, event: Step[Any]) -> Pattern[T]:
-        """Return the pattern without the matches that have an event that satisfies this step between their first and last LE.
+        """Return the pattern without matches that have an event satisfying this step between their first and last LE.
 
-        What starts with the last event does not count as between. The step's predicates may be over what is taken so far.
+        An event that starts with the last one is not between. The step's predicates may read the events that were taken before.
 
         >>> import streamdsl as sd
         >>> numbers = sd.from_rows([(1, 2, 5), (3, 4, 0), (4, 5, 6), (7, 8, 9)])
@@ -100,7 +100,7 @@ class Pattern(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step(Pattern[T]):
-    """One step of a pattern: an event, by default any; `many`: one or more of them; `optional`: or none.
+    """A step of a pattern: takes one event, by default any; with `many` one or more, with `optional` possibly none.
 
     >>> import streamdsl as sd
     >>> rows = sd.from_rows([(1, 2, 10), (2, 3, 8), (4, 5, 7), (6, 7, 12)])
@@ -122,11 +122,11 @@ class Step(Pattern[T]):
     @overload
     def where(self, predicate: Callable[[T, Record], object]) -> Step[T]: ...
     def where(self, predicate: Any) -> Any:
-        """Return the step for the events for which a predicate is true as well.
+        """Return the step for events that satisfy this predicate, too.
 
-        It is a lambda over the event, or over the event and a record of what has been taken so far: of each step its payload,
-        None as long as there is none; of a many step a tuple of payloads, the latest last. Several must all be true: one over
-        what has been taken is asked only where those over the event alone are.
+        It is a lambda over the event, or over the event and a record of the events taken so far: for each step the payload, None
+        if there is none yet; for a many step a tuple of payloads, the latest last. Several predicates must all be true; those
+        over earlier events are evaluated only if those over the event alone are true.
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, 10), (2, 3, 8), (4, 5, 12)])
@@ -139,7 +139,7 @@ class Step(Pattern[T]):
         return replace(self, _where=(*self._where, predicate))
 
     def many(self) -> Step[T]:
-        """Return the step for one or more events: all of an instant, and more until a later step takes one.
+        """Return the step for one or more events: all of an instant, and further ones until a later step takes one.
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, 1), (2, 3, 1), (2, 3, 1), (3, 4, 9)])
@@ -163,7 +163,7 @@ class Step(Pattern[T]):
 
 
 class Steps(Generic[T]):
-    """What the lambda of `Stream.match` gets: every attribute is a step of that name, and so is every item.
+    """The argument of the lambda of `Stream.match`: every attribute, and every item, is a step of that name.
 
     >>> import streamdsl as sd
     >>> sd.from_rows([(1, 2, "a"), (3, 4, "b")]).match(lambda p: p["from"].then(p.to).within(5)).run().cht()
@@ -183,7 +183,7 @@ class Steps(Generic[T]):
 
 
 def _parts(pattern: Pattern[T]) -> Pattern[T]:
-    """Return a pattern as one of several steps: a step alone is a pattern of one."""
+    """Return a pattern as a sequence of steps: a single step becomes a sequence of one."""
     return Pattern((pattern,), pattern._unless, pattern._within) if isinstance(pattern, Step) else pattern
 
 
@@ -196,7 +196,7 @@ def _check_pattern(value: object, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A pattern whose predicates are expressions."""
+    """A pattern with its predicates traced to expressions."""
 
     steps: tuple[PatternStep, ...]
     unless: tuple[PatternStep, ...]
@@ -204,7 +204,7 @@ class Traced:
 
 
 def traced(write: Callable[[Steps[Any]], Pattern[Any]], schema: Schema | None) -> Traced:
-    """Return the pattern that a lambda writes; raises `QueryError` where it is none, and `FieldNotFound` for an unknown step.
+    """Return the traced pattern of a lambda; raises `QueryError` if it is invalid, and `FieldNotFound` for an unknown step.
 
     >>> traced(lambda p: p.a.then(p.b.many()), None)
     Traceback (most recent call last):
@@ -236,12 +236,12 @@ def _traced(step: Step[Any], schema: Schema | None, names: Schema) -> PatternSte
 
 
 def _is_over_earlier(predicate: Callable[..., object]) -> bool:
-    """Say whether a predicate takes what has been matched so far besides the event."""
+    """Say whether a predicate takes the earlier events as its second argument."""
     if isinstance(predicate, E):
         return False
     try:
         parameters = inspect.signature(predicate).parameters.values()
-    except (TypeError, ValueError):  # a builtin that does not say
+    except (TypeError, ValueError):  # a builtin without a signature
         return False
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in positional and p.default is p.empty for p in parameters) == 2

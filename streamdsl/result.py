@@ -1,4 +1,4 @@
-"""What running a query gives: its output as a history, as physical events, or as frames."""
+"""Results of runs: the output as a history, as physical events, or as frames."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ T = TypeVar("T")
 
 
 class Output(Protocol[T]):
-    """The output of a run, in the form in which the engine leaves it."""
+    """The output of a run, in the representation of the engine; conversions are lazy."""
 
     unit: Unit | None
 
     def events(self) -> list[Event[T]]:
-        """Return it as physical events, CTIs included."""
+        """Return the output as physical events, CTIs included."""
 
     def cht(self) -> CHT[T]:
-        """Return it as a canonical history table."""
+        """Return the output as a canonical history table, without caching it."""
 
     def history(self, fields: Sequence[str]) -> HistoryColumns:
-        """Return it as a canonical history table in columns; `fields` are columns even where there is no row."""
+        """Return the history in columns; `fields` are columns even if there are no rows."""
 
 
 class Rows(Generic[T]):
-    """An output that is a history; its physical form is insertions numbered in order, then `Cti(INFINITY)`."""
+    """An output that holds a history; its physical events are insertions, numbered in order, then `Cti(INFINITY)`."""
 
     def __init__(self, cht: CHT[T]) -> None:
         self.unit = cht.unit
@@ -55,7 +55,7 @@ class Rows(Generic[T]):
 
 
 class Physical(Generic[T]):
-    """An output that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
+    """An output that holds physical events with times in ticks; it is folded to a history on demand."""
 
     def __init__(self, events: Iterable[PhysicalEvent[T]], unit: Unit | None) -> None:
         self.unit = unit
@@ -66,18 +66,18 @@ class Physical(Generic[T]):
         return list(self._events)
 
     def cht(self) -> CHT[T]:
-        """Return what they mean."""
+        """Return the history of the events."""
         return CHT.from_events(self._events, self.unit)
 
     def history(self, fields: Sequence[str]) -> HistoryColumns:
-        """Return what they mean in columns."""
+        """Return the history of the events in columns."""
         return Rows(self.cht()).history(fields)
 
 
 class Result(Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
-    Events, rows and frames are made of it when they are asked for.
+    Events, rows and frames are computed on demand; the history is cached.
 
     >>> result = Result.from_cht(CHT.from_rows([(1, 5, "x")]))
     >>> result
@@ -104,7 +104,7 @@ class Result(Generic[T]):
 
     @classmethod
     def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Rejections | None = None) -> Result[T]:
-        """Return the result that is a history.
+        """Return a result with the history `cht`.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])).events()[0]
         Insert(id=0, le=1, re=5, payload='x')
@@ -116,7 +116,7 @@ class Result(Generic[T]):
     def from_events(
         cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Rejections | None = None
     ) -> Result[T]:
-        """Return the result that is a physical stream.
+        """Return a result with the physical stream `events`.
 
         >>> Result.from_events([Insert("a", 1, 5, "x"), Cti(INFINITY)])
         Result
@@ -125,7 +125,7 @@ class Result(Generic[T]):
         return cls(Physical(events, unit), rejected)
 
     def with_fields(self, fields: Sequence[str], types: Callable[[], Mapping[str, Any]] | None = None) -> Result[T]:
-        """Return the same result with fields that are columns of its frames even where there is no row, and their types.
+        """Return the same result with declared fields, which are columns of its frames even without rows, and their types.
 
         >>> Result.from_cht(CHT([])).with_fields(["k"]).to_pandas().columns.tolist()
         ['le', 're', 'k']
@@ -134,11 +134,11 @@ class Result(Generic[T]):
 
     @property
     def unit(self) -> Unit | None:
-        """The unit of its times, None if it is not known."""
+        """The unit of the times, None if it is not known."""
         return self._output.unit
 
     def __eq__(self, other: object) -> bool:
-        """Compare histories, with another result or a `CHT`.
+        """Compare the history with that of another result, or with a `CHT`.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])) == CHT.from_rows([(1, 5, "x")])
         True
@@ -160,7 +160,7 @@ class Result(Generic[T]):
     def rejected(self) -> Rejections:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
 
-        Its length is their number, its `counts` how many there were by source and reason; of very many it holds the newest.
+        Its length is their number, `counts` are the numbers by source and reason; of very many events it keeps the newest.
 
         >>> import streamdsl as sd
         >>> late = [sd.point("a", 9, "x"), sd.Cti(5), sd.point("late", 3, "y")]
@@ -180,7 +180,7 @@ class Result(Generic[T]):
         return history_to_pandas(self._output.history(self._fields))
 
     def to_arrow(self) -> Any:
-        """Return the history as an Arrow table, of the types that the query declares, where it does.
+        """Return the history as an Arrow table, with the types that the query declares, if it does.
 
         Raises `SchemaError` for values that Arrow has no type for.
         """

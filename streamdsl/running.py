@@ -1,4 +1,4 @@
-"""From a query to an engine: which input each source reads, and who runs the plan."""
+"""Running a query: binds sources to inputs, and dispatches the plan to an engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EngineName: TypeAlias = Literal["local", "reference", "spark"]
 Options: TypeAlias = Mapping[str, Any] | None
 Times: TypeAlias = tuple[str | None, str | None, str | None]
-"""Which fields of a row are its application time, its system time and its batch, where fields are."""
+"""The fields of a row for its application time, system time and batch; None if there is no such field."""
 
 ENGINES: Final = get_args(EngineName)
 
@@ -44,7 +44,7 @@ def run(
 def run_outputs(
     plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
 ) -> list[Result[Any]]:
-    """Run several plans over their bounded inputs on an engine, as one graph where the engine can."""
+    """Run several plans over their bounded inputs on an engine; the local engine runs them as one graph."""
     check_engine(engine)
     plan = settled(plan)
     bindings = bound(plan, own, given or {})
@@ -83,7 +83,7 @@ def as_of(
     profile: Profile,
     columns: Times,
 ) -> Trace:
-    """Run a plan over its bounded input as an engine with a profile would."""
+    """Run a plan over its bounded input as an engine with this profile would."""
     plan = settled(plan)
     trace: Trace = under(profile, plan, bound(plan, own, given or {}), columns)
     return trace
@@ -91,12 +91,12 @@ def as_of(
 
 @singledispatch
 def under(profile: object, plan: Node, bindings: Mapping[str, Bound], columns: Times) -> Any:
-    """Run a plan over bound inputs under a profile; whoever makes a kind of profiles registers here how a plan runs under one."""
+    """Run a plan over bound inputs under a profile; each kind of profile registers its implementation here."""
     raise QueryError(f"{profile!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
 def explain(plan: Node, engine: str, rules: bool = False) -> str:
-    """Return a plan as text, as an engine would run it, with `rules` also how the optimizer came to it."""
+    """Return a plan as text, as an engine would run it; with `rules` also the optimizer's rewrites."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
@@ -124,7 +124,7 @@ RUNS.update(local=_runs_locally, reference=_runs_on_reference, spark=_runs_on_sp
 
 
 def check_engine(engine: str) -> None:
-    """Raise `QueryError` where there is no such engine."""
+    """Raise `QueryError` for an unknown engine."""
     if engine not in ENGINES:
         raise QueryError(
             f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}", hint='for example run(engine="local")'
@@ -143,7 +143,7 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
 def restore_session(
     plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool, types: Iterable[type]
 ) -> Session[Any]:
-    """Go on with a session of the local engine that a file holds."""
+    """Restore a session of the local engine from a checkpoint file."""
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
@@ -153,7 +153,7 @@ def restore_session(
 
 
 def sources(plan: Node) -> dict[str, Source]:
-    """Return the sources of a plan by name; raises `QueryError` for the sub-query of a group, which has none of its own."""
+    """Return the sources of a plan by name; raises `QueryError` for the sub-query of a group, which cannot run alone."""
     if any(isinstance(node, Group) for node in plan.walk()):
         raise QueryError(
             "this query is the inside of group_by(...).apply(...), and runs only as a part of it",
@@ -163,7 +163,7 @@ def sources(plan: Node) -> dict[str, Source]:
 
 
 def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dict[str, Bound]:
-    """Return what every source of a plan reads; raises `QueryError` for one without input, and for a name that is none."""
+    """Return the input of each source of a plan; raises `QueryError` for a source without input, and for an unknown name."""
     from streamdsl.io.sources import bind
 
     named = sources(plan)
@@ -185,7 +185,7 @@ def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dic
 
 
 def _unwrapped(value: Any, source: Source) -> Any:
-    """Return the input of a stream that is a bounded source, such as `sd.from_events(...)`; anything else as it is."""
+    """Return the input of a stream that is a bounded source, such as `sd.from_events(...)`; other values unchanged."""
     node = getattr(value, "_node", None)
     if not isinstance(node, Source) or node.source not in value._bindings:
         return value

@@ -1,4 +1,4 @@
-"""Where streams come from: bounded inputs that are at hand, and named ones that are bound later."""
+"""Sources of streams: bounded inputs, and named sources that are bound later."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Named = TypeVar("Named", default=Any)
-"""The payload of a named source: what was declared, else unknown."""
+"""The payload type of a named source: the declared one, else unknown."""
 Row = TypeVar("Row", default=Record)
-"""The payload of a frame's rows: what was declared, else records."""
+"""The payload type of a frame's rows: the declared one, else records."""
 
 Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pl.LazyFrame"
 
@@ -56,11 +56,11 @@ def source(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Named]:
-    """Return a named input that is bound later: `query.run({"trips": ...})`, or `session.push(events, source="trips")`.
+    """Return a named source, bound later by `query.run({"trips": ...})`, or fed by `session.push(events, source="trips")`.
 
-    `payload` is the type of its payloads (exactly: one of a subclass may have other fields, and is refused); without it they show
-    their fields at run time. `unit` is the unit of its times, `progress` where its CTIs come from if it has none of its own, and
-    `on_violation` what is done with an event that breaks one. Raises `QueryError` for an argument that is none of these.
+    `payload` is the exact type of its payloads (an instance of a subclass may have other fields, and is refused); without it the
+    schema is inferred at run time. `unit` is the unit of its times, `progress` generates CTIs if the input has none of its own,
+    and `on_violation` is the policy for events that break a CTI. Raises `QueryError` for an invalid argument.
 
     >>> from streamdsl.temporal import Insert
     >>> source("numbers").run({"numbers": [Insert("a", 1, 5, 7)]}).cht()
@@ -107,10 +107,10 @@ def from_events(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded physical stream: events in order of arrival, CTIs included.
+    """Return a bounded stream of physical events in order of arrival, CTIs included.
 
-    Raises `UnitError` and `TimeOverflow` for what is no time; malformed events are refused when the stream is run, and payloads
-    of another type (or, without `payload`, other than the first) too.
+    Raises `UnitError` and `TimeOverflow` for a value that is no time. Malformed events, and payloads of another type (without
+    `payload`: than that of the first), are refused when the stream is run.
 
     >>> from streamdsl.temporal import Cti, Insert, Retract
     >>> from_events([Insert("a", 1, 9, "x"), Cti(3), Retract("a", 1, 9, 5)]).run().cht()
@@ -157,10 +157,10 @@ def from_rows(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded stream of `(le, re, payload)` rows, inserted in the order given; `payload` is their type.
+    """Return a bounded stream of `(le, re, payload)` rows, inserted in the given order; `payload` is the type of their payloads.
 
-    Raises `UnitError` and `TimeOverflow` for what is no time, and `SchemaError` for a payload of another type (without `payload`:
-    other than the first); both name the row by its number.
+    Raises `UnitError` and `TimeOverflow` for a value that is no time, and `SchemaError` for a payload of another type (without
+    `payload`: than that of the first); all name the row by its number.
 
     >>> from_rows([(1, 5, "x"), (3, 4, "y")]).run().cht()
     CHT
@@ -184,9 +184,9 @@ def from_pandas(
 ) -> Stream[Row]:
     """Return a bounded stream of a pandas frame's rows: LE in column `start`, RE in column `end`.
 
-    With no names given these are `le` and, if there is one, `re`; rows without an end are point events. The other columns are the
-    payload, a record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default), naive ones are UTC, a null RE
-    is INFINITY.
+    By default these are `le` and, if it exists, `re`; rows without an end are point events. The other columns are the payload, a
+    record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default), naive ones are in UTC, a null RE is
+    INFINITY.
 
     >>> import pandas as pd
     >>> from_pandas(pd.DataFrame({"at": [1, 4], "n": [10, 20]}), start="at").run().cht()
@@ -209,7 +209,7 @@ def from_arrow(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of the rows of an Arrow table, or of Arrow files (IPC) by their paths, of a folder its `*.arrow`.
+    """Return a bounded stream of the rows of an Arrow table, or of Arrow IPC files (a directory stands for its `*.arrow` files).
 
     >>> import pyarrow as pa
     >>> from_arrow(pa.table({"le": [1, 4], "re": [3, 5], "n": [10, 20]}), end="re").run().cht()
@@ -284,7 +284,7 @@ def from_csv(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of the rows of CSV files with a header; columns and times as in `from_pandas`, empty is None.
+    """Return a bounded stream of the rows of CSV files with a header, as in `from_pandas`; an empty field is None.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
@@ -309,7 +309,7 @@ def from_jsonl(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of the lines of JSON files, one object a line; columns and times as in `from_pandas`.
+    """Return a bounded stream of the rows of JSON Lines files, one object per line; columns and times as in `from_pandas`.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.jsonl"
@@ -335,10 +335,10 @@ def from_table(rows: Iterable[T], payload: None = None, *, unit: Unit | None = N
 @overload
 def from_table(rows: pa.Table, payload: type[Row] | None = None, *, unit: Unit | None = None) -> Stream[Row]: ...
 def from_table(rows: Any, payload: Any = None, *, unit: Unit | None = None) -> Stream[Any]:
-    """Return reference data as a stream: rows, or a frame of them, that hold from MIN_TIME until INFINITY.
+    """Return reference data as a stream: rows, or a frame, with the lifetime [MIN_TIME, INFINITY).
 
-    Its CTI is INFINITY from the beginning, so it holds nothing back in a join; a session reads it when it is opened, and the
-    first push gives what comes of that. Raises `QueryError` for what is neither rows nor a pandas, polars or Arrow frame.
+    Its CTI is INFINITY from the beginning, so it holds nothing back in a join. A session reads it when it is opened, and the
+    first push returns the results of that. Raises `QueryError` for a value that is neither rows nor a frame.
 
     >>> zones = from_table([{"zone": "A", "name": "Airport"}, {"zone": "B", "name": "Bay"}])
     >>> trips = from_rows([(1, 8, {"zone": "B"}), (4, 12, {"zone": "A"})])
@@ -363,7 +363,7 @@ def _node(name: str, payload: Schema | None, unit: str | None, progress: Progres
     if on_violation not in get_args(OnViolation):
         raise QueryError(
             f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}",
-            hint='on_violation="drop" leaves out what comes too late',
+            hint='on_violation="drop" drops late events',
         )
     if not isinstance(name, str) or not name:
         raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')

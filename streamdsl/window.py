@@ -1,4 +1,4 @@
-"""What the lambda of `aggregate(lambda w: ...)` gets, for type checkers: a window whose aggregates are values.
+"""The type of `w` in `aggregate(lambda w: ...)` for type checkers: a window whose aggregates are values.
 
 At run time `w` is one of the windows of `streamdsl.udm.window_lambda`.
 """
@@ -38,7 +38,7 @@ class Window(Protocol[T]):
         """Return the largest value."""
 
     def median(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> float:
-        """Return the middle value."""
+        """Return the median."""
 
     def quantile(
         self,
@@ -51,13 +51,13 @@ class Window(Protocol[T]):
         """Return the q-quantile."""
 
     def stddev(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> float:
-        """Return the standard deviation of the sample."""
+        """Return the sample standard deviation."""
 
     def variance(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> float:
-        """Return the variance of the sample."""
+        """Return the sample variance."""
 
     def count_distinct(self, f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> int:
-        """Return the number of different values."""
+        """Return the number of distinct values."""
 
     def first(self, f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> V:
         """Return the value of the first row in order of (LE, payload)."""
@@ -69,7 +69,7 @@ class Window(Protocol[T]):
         """Return the list of all values in order of (LE, payload)."""
 
     def time_weighted_avg(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> float:
-        """Return the sum of value x lifetime inside the window over the window's length."""
+        """Return the mean of the values weighted by their lifetime inside the window: sum of value x lifetime / window length."""
 
     @overload
     def udm(self, module: AnyUDA[T, O]) -> O: ...
@@ -79,7 +79,7 @@ class Window(Protocol[T]):
     def udm(self, module: AnyUDA[I, O], f: Callable[[T], I]) -> O: ...
     @overload
     def udm(self, module: Callable[[], AnyUDA[I, O]], f: Callable[[T], I]) -> O:
-        """Return a user-defined aggregate, of an expression or of whole payloads."""
+        """Return the result of a user-defined aggregate over an expression or over whole payloads."""
 
 
 class GroupedWindow(Window[T], Protocol[K, T]):

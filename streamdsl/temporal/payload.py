@@ -336,7 +336,7 @@ def payload_order(value: object) -> tuple[Any, ...]:
 
 
 _NAMED: Final = (dict, Record)
-"""The types whose names of fields are data, and may be instances of subclasses of `str`."""
+"""The mapping types, whose field names are data and may be of a subclass of `str`."""
 
 
 def plain(value: Any) -> Any:

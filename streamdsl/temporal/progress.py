@@ -81,7 +81,7 @@ class Progress:
     def imported_from(stream: object, delay: DurationLike = 0) -> Progress:
         """Return the policy for a source that is slow or may fall silent: in sessions its CTI is another source's minus `delay`.
 
-        So it holds no join or union back. `stream` is the other source, or its name. An event may be late for such a CTI as for any
+        So it holds no join or union back. `stream` is the other source, or its name. Events may be late for such a CTI as for any
         other. Bounded runs need no CTIs, and import none. Raises `QueryError` for a stream that is not a source.
 
         >>> Progress.imported_from("trips", "5m").source

@@ -157,7 +157,7 @@ def test_a_query_gives_what_the_source_declares() -> None:
 
 def test_a_source_with_a_policy_reads_no_query() -> None:
     ordered = sd.source("s", progress=sd.Progress.ordered())
-    with pytest.raises(QueryError, match="says where its CTIs come from"):
+    with pytest.raises(QueryError, match="has progress= or on_violation="):
         ordered.bind(s=sd.source("raw"))
     assert ordered.bind(s=[(1, 2, "x")]).run().cht().rows[0].payload == "x"
 
