@@ -16,7 +16,7 @@ EMIT_MODES: Final[tuple[EmitMode, ...]] = get_args(EmitMode)
 class Emit:
     """Hold each result back for a duration of application time, and correct it later: `query.open(emit=sd.emit.Emit(hold="5s"))`.
 
-    A row is emitted once the largest LE or CTI of the input is `hold` after its LE, or once it is final; later changes are sent as
+    A row is emitted once the largest LE or CTI of the input is `hold` after its LE, or once it is final; later changes are
     corrections. The output CTI stays below the LE of a row that is held back. A hold of 0 is `"speculative"`, one of INFINITY
     `"final"`; this dial between the two comes from CEDR, the predecessor of StreamInsight.
 
@@ -57,11 +57,11 @@ class Emit:
         if hold < 0 or delay < 0:
             raise QueryError(f"results are held back for a duration >= 0, not {(self.hold if hold < 0 else self.max_delay)!r}")
         if self.every is not None and (type(self.every) is not int or self.every < 1):
-            raise QueryError(f"a result leaves after every n-th row, n >= 1, not {self.every!r}")
+            raise QueryError(f"every is a whole number of input rows >= 1, not {self.every!r}")
         if self.every is None and delay:
-            raise QueryError("max_delay is for results that leave a few at a time", hint='sd.emit.Emit(every=2, max_delay="10s")')
+            raise QueryError("max_delay applies only with every", hint='sd.emit.Emit(every=2, max_delay="10s")')
         if self.every is not None and hold != INFINITY:
-            raise QueryError("results leave a few at a time when they are final", hint="leave out hold, or every")
+            raise QueryError("every smooths final results, so hold does not apply", hint="leave out hold, or every")
         return Emit(hold, self.every, delay)
 
 

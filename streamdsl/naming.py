@@ -50,7 +50,7 @@ def _module(name: str, usage: str) -> ModuleType:
         place = "".join(f" at {each.filename}:{each.lineno}" for each in extract_tb(error.__traceback__)[-1:])
         raise QueryError(
             f"the module {name!r} cannot be imported: {type(error).__name__}{place}: {error}",
-            hint=f"see that `python -c 'import {name}'` works; what a module does when it is run belongs below "
+            hint=f"see that `python -c 'import {name}'` works; code that runs the module as a script belongs below "
             'if __name__ == "__main__"',
         ) from error
 

@@ -1,1 +1,1 @@
-"""Data in and out: what a source can be bound to, and the frames that results come out as."""
+"""Input and output: readers of events, rows, frames and files, and the conversion of results to frames."""

@@ -41,7 +41,7 @@ _RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.
 
 
 class ArrowSource(ColumnSource):
-    """The source of a deferred column over a chunked array; its dictionary is computed on first use.
+    """The source of a deferred column over a chunked array; codes and dictionary are computed once, on first use.
 
     >>> held = DeferredColumn(ArrowSource(pa.chunked_array([["a", None, "a"]])))
     >>> held.codes.tolist(), held[1:].tolist(), held.encoded()[1].tolist()

@@ -221,7 +221,7 @@ def _hints(cls: Any) -> Mapping[str, Any]:
     except Exception as error:
         raise SchemaError(
             f"the types of the fields of {cls.__name__} cannot be read: {error}",
-            hint="a CSV file's columns get them, so what they name is imported at run time",
+            hint="a CSV file's columns are parsed by them, so the names in the annotations must exist at run time",
         ) from None
 
 

@@ -41,7 +41,7 @@ def sql(text: str, /, *groups: Any, **given: Any) -> Any:
         return _query(Text(text), groups, given)
     except RecursionError:
         raise QueryError(
-            "the query is nested too deeply to be read", hint="name what is inside: t = SELECT ...; SELECT ... FROM t"
+            "the query is nested too deeply to be read", hint="give subqueries names: t = SELECT ...; SELECT ... FROM t"
         ) from None
 
 

@@ -199,9 +199,9 @@ INSTEAD: Final = {
     "|": "texts are put together with +",
     "'": "a text ends with ', and '' in it is one '",
     "LIKE": "give a function of your own: sd.sql(text, S=stream, like=sd.udf(...)), and call it: like(name)",
-    "LIMIT": "rows are not listed one after another; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
+    "LIMIT": "a stream has no first rows; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
     "ORDER": "rows have times, and no other order; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
-    "UNION": "UNION ALL gives all rows; without those that are the same: SELECT DISTINCT * FROM (... UNION ALL ...) AS t",
+    "UNION": "UNION ALL keeps duplicates; without them: SELECT DISTINCT * FROM (... UNION ALL ...) AS t",
 }
 """Hints for syntax of other systems, by the unexpected word."""
 

@@ -152,7 +152,7 @@ class Selecting:
     def _window_of(self, rows: Any, group: Any) -> Any:
         windows = [part for part in group.children if part.data in WINDOWS] if group else []
         if len(windows) > 1:
-            raise self._text.refused(windows[1], "rows are in one kind of windows at a time", "use a subquery")
+            raise self._text.refused(windows[1], "GROUP BY takes one kind of window", "use a subquery")
         if windows and not isinstance(rows, Stream):
             raise self._text.refused(windows[0], "over batches, windows are in brackets", "write FROM S [RANGE 60 SLIDE 60]")
         return windows[0] if windows else None

@@ -68,7 +68,7 @@ def written(node: Node) -> str:
             return f"SELECT {_items(made, _value)} FROM {_from(below)}"
         case Union(inputs=inputs):
             if len({each.schema.names for each in inputs if each.schema is not None and each.schema.names}) > 1:
-                raise _unsaid("a union of rows with other fields")
+                raise _unsaid("a union of rows with different fields")
             return " UNION ALL ".join(f"({written(each)})" for each in inputs)
         case AlterLifetime(input=below) if node == to_points_at_end(below):
             return f"DSTREAM ({written(below)})"
@@ -87,8 +87,8 @@ def written(node: Node) -> str:
 
 def _unsaid(what: str, hint: str = "") -> QueryError:
     return QueryError(
-        f"there is no SQL for {what} as this query has it",
-        hint=hint or "what there is SQL for: docs/sql.md; for other tools a plan is JSON too: query.plan().to_json()",
+        f"there is no SQL for {what}",
+        hint=hint or "docs/sql.md lists what SQL can express; query.plan().to_json() encodes any plan for other tools",
     )
 
 
@@ -100,14 +100,14 @@ def _lived(below: Node, length: Any) -> str:
     if length == CHRONON:
         return f"ISTREAM ({written(below)})"
     if not isinstance(below, Source):
-        raise _unsaid("a duration of what is no source")
+        raise _unsaid("a duration of rows that are not a source's")
     extent = "UNBOUNDED" if length == INFINITY else f"{length}"
     return f"SELECT * FROM {quoted(below.source)} [RANGE {extent}]"
 
 
 def _window(node: WindowAggregate) -> str:
     if node.clip is not Clip.NONE or node.output is not Output.ALIGN:
-        raise _unsaid("windows that clip, or stamp results otherwise")
+        raise _unsaid("windows with input clipping, or with other lifetimes of results than the window's")
     match node.windows:
         case Hopping(size, hop, offset):
             rest = [offset] if offset else []
@@ -122,7 +122,7 @@ def _window(node: WindowAggregate) -> str:
 def _aggregates(node: WindowAggregate) -> str:
     projection = node.projection
     if not isinstance(projection, Make) or projection.schema.shape is not Shape.RECORD:
-        raise _unsaid("an aggregate that is no record")
+        raise _unsaid("an aggregate whose result is not a record")
     found = {f"a{place}": _aggregate(agg) for place, agg in enumerate(node.aggregates)}
     return _items(projection, lambda expr: _value(expr, lambda field: found[field.name]))
 
@@ -130,7 +130,7 @@ def _aggregates(node: WindowAggregate) -> str:
 def _aggregate(agg: BoundAgg) -> str:
     name = _AGGREGATES.get(type(agg.function))
     if agg.where is not None:
-        raise _unsaid("an aggregate with a where of its own")
+        raise _unsaid("an aggregate with where=")
     if isinstance(agg.function, builtin.CountDistinct) and agg.argument is not None:
         return f"count(DISTINCT {_value(agg.argument)})"
     if name is None:
@@ -141,11 +141,11 @@ def _aggregate(agg: BoundAgg) -> str:
 def _grouped(below: Node, key: Expr, body: WindowAggregate, projection: Expr) -> str:
     keys = list(key.values) if isinstance(key, Make) and key.schema.shape is Shape.RECORD else [key]
     if not all(isinstance(each, Field) for each in keys) or not isinstance(projection, Make):
-        raise _unsaid("groups by what are no columns")
+        raise _unsaid("a key of expressions that are not columns")
     names = [_value(each) for each in keys]
     inside = body.projection.schema.names if isinstance(body.projection, Make) else ()
     if tuple(projection.schema.names) != (*(each.name for each in keys if isinstance(each, Field)), *inside):
-        raise _unsaid("results of groups that are arranged otherwise")
+        raise _unsaid("results of groups whose fields are not the key, then the aggregates")
     return f"SELECT {_list([*names, _aggregates(body)])} FROM {_from(below)} GROUP BY {_list([*names, _window(body)])}"
 
 
@@ -164,7 +164,7 @@ def _joined(node: Join) -> str:
 def _parts(key: Expr) -> Sequence[Expr]:
     parts = key.values if isinstance(key, Make) else (key,)
     if not all(isinstance(part, Field) for part in parts):
-        raise _unsaid("a join on what are no columns")
+        raise _unsaid("a join on expressions that are not columns")
     return parts
 
 
@@ -186,7 +186,7 @@ def _value(expr: Expr, column: Texts | None = None) -> str:
             return _constant(value)
         case Binary("&" | "|", left, right) if not (is_boolean(left) and is_boolean(right)):
             raise _unsaid(
-                f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.functions.cast(e.flag, bool) is one"
+                f"the expression {describe(expr)}", "AND and OR combine conditions, such as sd.functions.cast(e.flag, bool)"
             )
         case Binary(op, left, right) if op in _SIGNS:
             return f"{_inner(left, column)} {_SIGNS[op]} {_inner(right, column)}"

@@ -1,4 +1,4 @@
-"""The canonical history table: what a physical stream means (paper 001, II.A)."""
+"""The canonical history table: the meaning of a physical stream (paper 001, II.A)."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def is_null(value: object) -> bool:
 def _too_deep(value: object) -> SchemaError:
     return SchemaError(
         f"a payload holds a {type(value).__name__} inside others, deeper than Python can look",
-        hint="flatten the payload, or keep what is nested so deep as text",
+        hint="flatten the payload, or keep deeply nested values as text",
     )
 
 

@@ -86,11 +86,11 @@ def test_with_every_second_row_a_result_leaves() -> None:
 
 def test_how_results_leave_smoothly_is_checked() -> None:
     query = sd.source("s").to_points()
-    with pytest.raises(QueryError, match="n >= 1, not 0"):
+    with pytest.raises(QueryError, match="a whole number of input rows >= 1, not 0"):
         query.open(emit=sd.emit.Emit(every=0))
-    with pytest.raises(QueryError, match="when they are final"):
+    with pytest.raises(QueryError, match="so hold does not apply"):
         query.open(emit=sd.emit.Emit("5s", every=2))
-    with pytest.raises(QueryError, match="max_delay is for"):
+    with pytest.raises(QueryError, match="max_delay applies only with every"):
         query.open(emit=sd.emit.Emit(max_delay="5s"))
 
 

@@ -112,7 +112,7 @@ def test_types_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     class Broken:
         value: Nowhere  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(SchemaError, match=r"the fields of Broken cannot be read: name 'Nowhere'[\s\S]*imported at run time"):
+    with pytest.raises(SchemaError, match=r"the fields of Broken cannot be read: name 'Nowhere'[\s\S]*exist at run time"):
         csv(tmp_path, "le,value\n1,2\n", payload=Broken)
 
 
