@@ -122,7 +122,7 @@ class CtiViolation(EventError):
 
 
 class SchemaError(StreamDslError, ValueError):
-    """A payload, or an input's columns, do not fit the schema of the stream."""
+    """A payload or the columns of an input do not fit the schema of the stream."""
 
 
 class QueryError(StreamDslError, ValueError):
