@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from streamdsl import errors, functions
+from streamdsl import running as _running  # noqa: F401 - it knows what runs each operator of a plan that is shown
 from streamdsl.aggregates import (
     avg,
     collect,

@@ -84,8 +84,26 @@ def computed(end: Expr) -> list[Expr]:
     return [part.arguments[0] for part in end.walk() if isinstance(part, Function) and part.name in _READERS]
 
 
+def with_constants_read(end: Expr, unit: Unit | None) -> Expr:
+    """Return an end in which the constants that users give are ticks, as far as their unit is known; integers are ticks already.
+
+    >>> with_constants_read(latest(Function("to_duration", (Constant("1m"),)), 0), "s")
+    Constant(value=60)
+    """
+
+    def change(part: Expr) -> Expr | None:
+        match part:
+            case Function("latest", (Function("to_duration", (Constant(value),)), _)) if unit or type(value) is int:
+                return Constant(max(to_duration(value, unit), 0))
+            case Function("to_ticks", (Constant(value),)) if unit or type(value) is int:
+                return Function("to_ticks", (Constant(to_ticks(value, unit)),))
+        return None
+
+    return rebuilt(end, change)
+
+
 def in_unit(end: Expr, unit: Unit | None) -> Expr:
-    """Return an end in which what users give is read in a unit of time; constants are read here.
+    """Return an end in which what users give is read in a unit of time.
 
     >>> in_unit(read_duration(Constant("1m")), "s")
     Constant(value=60)
@@ -93,15 +111,11 @@ def in_unit(end: Expr, unit: Unit | None) -> Expr:
 
     def change(part: Expr) -> Expr | None:
         match part:
-            case Function("latest", (Function("to_duration", (Constant(value), *_)), _)):
-                return Constant(max(to_duration(value, unit), 0))
-            case Function("to_ticks", (Constant(value), *_)):
-                return Function("to_ticks", (Constant(to_ticks(value, unit)), Constant(unit)))
             case Function(name, (given, *_)) if name in _READERS:
                 return Function(name, (given, Constant(unit)))
         return None
 
-    return rebuilt(end, change)
+    return rebuilt(with_constants_read(end, unit), change)
 
 
 def check(le: Expr, re: Expr) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import streamdsl as sd
 from streamdsl import cql
 
@@ -29,6 +32,12 @@ def test_a_query_and_its_plan_are_trees() -> None:
     for shown in (query._repr_html_(), query.plan()._repr_html_()):
         assert "where_1 e.fare &lt; 3" in shown
         assert "└─ source:trips" in shown
+
+
+def test_a_plan_is_shown_in_a_process_that_has_run_nothing() -> None:
+    program = "import streamdsl as sd; print(sd.source('trips').shift(5).plan()._repr_html_())"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "source:trips" in shown
 
 
 def test_a_relation_is_drawn_over_its_batches() -> None:

@@ -49,8 +49,8 @@ class AlterLifetime(RowWise):
 
     def with_constants_read(self) -> AlterLifetime:
         """Return the operator with its constants as ticks of its unit, where that is known."""
-        known = self.unit
-        return self if known is None else replace(self, le=ends.in_unit(self.le, known), re=ends.in_unit(self.re, known))
+        unit = self.unit
+        return replace(self, le=ends.with_constants_read(self.le, unit), re=ends.with_constants_read(self.re, unit))
 
     def describe(self) -> str:
         return self.ends.describe()
