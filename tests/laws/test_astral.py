@@ -241,7 +241,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: WindowSequence(lambda j: j, lambda j: j, 1, "rows"), '"time" and "position"'),  # type: ignore[arg-type]
     (lambda: WindowSequence(lambda j: j, lambda j: j, 1, delay=-1), "at least 0"),
     (lambda: View([("a", 1)]).content(landmark().partitioned("loc"), 3), "no field 'loc'"),
-    (lambda: View([("a", 1)]).content(for_loop(0, lambda u: True, lambda u: u, lambda u: (0, u)), 3), "which goes on"),
+    (lambda: View([("a", 1)]).content(for_loop(0, lambda u: True, lambda u: u, lambda u: (0, u)), 3), "which must increase"),
 ]
 
 

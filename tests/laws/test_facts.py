@@ -345,7 +345,8 @@ def test_the_cti_depends_on_no_row(name: str, drawn: Any, others: Any, cti: int,
         node, rows = alone(CASES[name][0], each)
         rows = {source: [row for row in found if row.le < cti] for source, found in rows.items()}
         # What final holds back until it can no longer change is no matter of the operator.
-        assume(emit != "final" or all(re < cti for _, re, _ in meaning(node, rows)))
+        ends = [re for _, re, _ in meaning(node, rows)] + [row.re for found in rows.values() for row in found]
+        assume(emit != "final" or all(re < cti for re in ends))
         _, sent = pushed(node, rows, cti, emit)
         ctis.append(max((event.time for event in sent if isinstance(event, sd.Cti)), default=None))
     assert ctis[0] == ctis[1]
