@@ -210,7 +210,7 @@ OPERATORS = [
         ],
         spark={
             "`semi_join` by key": lambda s, t: s.semi_join(t, on="k"),
-            "`semi_join`, `anti_join`, `clip_by` without key": lambda s, t: s.semi_join(t).anti_join(t).clip_by(t),
+            "`semi_join`, `anti_join`, `clip_by` without key": lambda s, t: s.semi_join(t).union(s.anti_join(t)).clip_by(t),
         },
         meaning=[
             Meaning("`semi_join`", "left lifetime where some matching right one is, as maximal pieces", "c"),

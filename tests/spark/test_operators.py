@@ -150,9 +150,12 @@ UNENDING: dict[str, Query] = {
 }
 
 
+CALENDAR = kinds()["calendar"]
 TABLE: dict[str, tuple[Query, int, bool]] = {
     name: (query, entry.inputs, not entry.ends) for entry in entries().values() for name, query in entry.spark.items()
-} | {name: (query, 1, entry.unending) for entry in kinds().values() for name, query in entry.spark.items()}
+} | {
+    name: (query, 1, entry.unending) for entry in kinds().values() if entry is not CALENDAR for name, query in entry.spark.items()
+}
 """The rows of the table in docs/spark.md, with how many streams they read, and whether these may have rows that never end."""
 
 
@@ -172,6 +175,14 @@ def test_the_rows_of_the_table_run_as_it_says(name: str) -> None:
             check(over(*sources), dict.fromkeys("st"[:inputs], history(1)))
     else:
         check_many(over, inputs, unending, native=said == "native")
+
+
+@pytest.mark.parametrize("query", CALENDAR.spark.values(), ids=CALENDAR.spark)
+def test_windows_of_a_calendar_run_as_the_table_says_over_a_stream_of_dates(query: Query) -> None:
+    dates = sd.source("s", unit="s")
+    assert "Python" in batch(query(sd.source("s", unit="us")))
+    for each in (query(dates), dates.group_by("k").calendar_window("day").aggregate(n=sd.count(), v=sd.sum(lambda e: e.v))):
+        assert len(check(each, {"s": history(1, unending=False)}, native=False)) > 0
 
 
 @pytest.mark.parametrize("name", SPAN)
