@@ -32,7 +32,8 @@ def test_rows_and_frames_of_a_run_are_those_of_its_events(seed: int) -> None:
     for source, events in pushes_for(query, scenario(rng, variant.inputs, variant.unending)):
         inputs[source] += events
     named = {node.source for node in query.plan().walk() if hasattr(node, "source")}
-    result = query.run({name: sd.from_events(events) for name, events in inputs.items() if name in named})
+    unit = query.plan().unit
+    result = query.run({name: sd.from_events(events, unit=unit) for name, events in inputs.items() if name in named})
     folded: CHT[Any] = CHT.from_events(result.events(), result.unit)
     assert repr(result.cht().rows) == repr(folded.rows)
     fields = query.plan().schema

@@ -491,7 +491,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},
     "a projection forgets that it read an end": {"streamdsl.rewrite.fuse_selects.reads_lifetime": never},
     "a filter meets rows that the one before has kept from it": {"streamdsl.rewrite.fuse_filters.cannot_fail": always},
-    "all values are equal": {"streamdsl.rewrite.share_equals.Sharing._of_value": lambda self, value: -1},
+    "all values are equal": {"streamdsl.rewrite.share_equals.EqualParts._of_value": lambda self, value: -1},
     "any start is as good as another": {"streamdsl.rewrite.share_transposed.synchronous": always},
     "a key is not read": {"streamdsl.plan.node.TwoInputs.fields_needed": lambda node, position, wanted: frozenset("k")},
     "a filter reads nothing": {"streamdsl.plan.node.Where.fields_needed": lambda node, position, wanted: wanted},
