@@ -197,10 +197,14 @@ def operators() -> dict[str, list[Variant]]:
             found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(kinds()[kind].time_bound))
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
     found |= {name: _variants(entry) for name, entry in entries().items() if name not in FIRST}
-    found["with a unit"] = [
-        Variant(f"with a unit {i}", build, inputs, False, "s") for i, (build, inputs) in enumerate(IN_SECONDS)
-    ]
     return found
+
+
+def with_units() -> dict[str, list[Variant]]:
+    """Return queries over sources that count time in a calendar unit."""
+    return {
+        "with a unit": [Variant(f"with a unit {i}", build, inputs, False, "s") for i, (build, inputs) in enumerate(IN_SECONDS)]
+    }
 
 
 def _variants(entry: Operator) -> list[Variant]:

@@ -16,11 +16,12 @@ from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal import INFINITY, Cti, Insert
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Run, check_law, check_same, check_until, pushes_for
-from tests.laws.operators import KINDS, Stream, Variant, operators
+from tests.laws.operators import KINDS, Stream, Variant, operators, with_units
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 OPERATORS = operators()
+ALL = OPERATORS | with_units()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name == "windows" or name.endswith("time-sensitive")]
 GENERAL = {"window": "general"}
 SLICE = "streamdsl.engine.batch.SLICE"
@@ -39,9 +40,9 @@ def columnar() -> list[Variant]:
     return [variant for variants in OPERATORS.values() for variant in variants if is_columnar(variant)]
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", ALL)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    variants = OPERATORS[name]
+    variants = ALL[name]
 
     @examples(max(4, 24 // len(variants)), parts=len(variants))
     @given(seed=SEEDS)
