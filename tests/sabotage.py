@@ -976,14 +976,14 @@ SABOTAGES = (
         "streamdsl/engine/data_driven/timeline.py",
         "slots[(re >= cti) &",
         "slots[(re > cti) &",
-        "both_operators_give_the_same and swept",
+        "both_operators_give_the_same and data_driven",
     ),
     Sabotage(
         "a boundary inside a window that begins without its sums",
         "streamdsl/engine/data_driven/sweep.py",
         "self.boundaries.totals.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
         "self.boundaries.totals.clear(self.portion.slots[at[has]])",
-        "both_operators_give_the_same and swept",
+        "both_operators_give_the_same and data_driven",
     ),
     Sabotage(
         "an id that is used again is the one before, in columns",
