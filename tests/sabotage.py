@@ -765,14 +765,14 @@ SABOTAGES = (
         "streamdsl/engine/general/sequence.py",
         "self.close(cti - 1)",
         "self.close(cti)",
-        "output_means_what_the_reference_says and windows",
+        "output_means_what_the_reference_says and windows and not calendar",
     ),
     Sabotage(
         "a late row that a window of a sequence holds, at its lower bound, is not seen",
         "streamdsl/engine/general/sequence.py",
         "bool(horizon > self.changed[-1][0])",
         "bool(horizon >= self.changed[-1][0])",
-        "output_means_what_the_reference_says and windows",
+        "output_means_what_the_reference_says and windows and not calendar",
     ),
     Sabotage(
         "a lost retraction",
