@@ -14,7 +14,6 @@ import numpy as np
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.alter_lifetime import AlterLifetimeOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
@@ -106,7 +105,7 @@ class Diagnosis:
         """Return the operator nearest to the output whose CTI is behind its input's."""
         (at,) = self.graph.outputs
         while (operator := self.graph.stages[at].operator) is not None:
-            if operator.input_ctis and operator.cti < min(operator.input_ctis) and not _follows(operator):
+            if operator.input_ctis and operator.cti < min(operator.input_ctis) and not operator.trails_cti:
                 return operator
             at = min(self.graph.stages[at].inputs, key=self._cti_of)
         return None
@@ -179,8 +178,3 @@ def _slowest_group(operator: Any) -> str:
         return ""
     (shown,) = operator.key_table.shown(np.array([key])).payloads()
     return f"in group {shown!r} "
-
-
-def _follows(operator: Operator) -> bool:
-    """Say whether an operator's CTI follows that of its input at a distance, and so holds back nothing."""
-    return isinstance(operator, AlterLifetimeOperator) and operator.cti > MIN_TIME

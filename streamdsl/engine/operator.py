@@ -174,6 +174,11 @@ class Operator(ABC):
         return False
 
     @property
+    def trails_cti(self) -> bool:
+        """Whether the output CTI is at a fixed distance behind the input's, and so waits for nothing."""
+        return False
+
+    @property
     def emits_at_window_end(self) -> bool:
         """Whether it is a window operator that emits a result when a CTI passes the window's end, and at no other time."""
         return False

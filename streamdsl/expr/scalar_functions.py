@@ -190,7 +190,7 @@ _TIMES: Final = (
     ScalarFunction("to_ticks", to_ticks, vector.ticks, _READ, takes_none=True, gives="int"),
     ScalarFunction("to_duration", to_duration, vector.ticks, _READ, takes_none=True, gives="int"),
 )
-"""Of times and durations in ticks; of these the ends of lifetimes are made (`streamdsl/plan/ends.py`)."""
+"""Of times and durations in ticks; of these the ends of lifetimes are made (`streamdsl/plan/end_expressions.py`)."""
 
 SCALAR_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
     word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS, *_TIMES)

@@ -9,7 +9,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Function, Make, Unary, is_boolean
 from streamdsl.expr.schema import Shape
-from streamdsl.plan.ends import LE
+from streamdsl.plan.end_expressions import LE
 from streamdsl.plan.node import (
     AlterLifetime,
     Distinct,

@@ -18,8 +18,10 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Field, Function, Life
-from streamdsl.plan import ends
-from streamdsl.plan.ends import LE, NEW_LE, RE, Endless, Ends
+from streamdsl.plan import end_expressions as ends
+from streamdsl.plan.end_bounds import Endless
+from streamdsl.plan.end_expressions import LE, NEW_LE, RE
+from streamdsl.plan.ends import Ends
 from streamdsl.plan.node import (
     AlterLifetime,
     Node,

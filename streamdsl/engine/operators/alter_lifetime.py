@@ -15,7 +15,7 @@ from streamdsl.engine.row_batch import Change, RowBatch
 from streamdsl.errors import TimeOverflow, UnitError
 from streamdsl.expr import Inputs, RowError
 from streamdsl.expr.table import flatnonzero
-from streamdsl.plan.ends import LE
+from streamdsl.plan.end_expressions import LE
 from streamdsl.plan.node import AlterLifetime
 from streamdsl.temporal import MIN_TIME, Lifetime, plain
 from streamdsl.temporal.time import Ticks
@@ -99,6 +99,10 @@ class AlterLifetimeOperator(Operator):
                 event = plain(batch.ids[error.row])
                 raise type(error.cause)(f"operator {self.label}, event {event!r}: {error.cause}") from None
             raise self.user_error(error, batch.ids) from error.cause
+
+    @property
+    def trails_cti(self) -> bool:
+        return self.cti > MIN_TIME
 
     def output_cti(self, ctis: list[int]) -> int:
         return self.ends.cti(ctis[0])

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, reads_re
-from streamdsl.plan import ends
+from streamdsl.plan import end_expressions as expressions
 from streamdsl.plan.base import Node
-from streamdsl.plan.ends import LE, NEW_LE, RE, Endless, Ends, ceil, earliest, floor, latest, plus, reach
+from streamdsl.plan.end_bounds import Endless
+from streamdsl.plan.end_expressions import LE, NEW_LE, RE, ceil, earliest, floor, latest, plus, reach
+from streamdsl.plan.ends import Ends
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.nodes.rows import RowWise
 from streamdsl.temporal import CHRONON, Unit
@@ -18,7 +20,7 @@ from streamdsl.windows import Hopping
 
 @dataclass(frozen=True, slots=True)
 class AlterLifetime(RowWise):
-    """Each row with the lifetime `[le, re)`, of which each is an expression (`plan/ends.py`); an empty one drops the row.
+    """Each row with the lifetime `[le, re)`, two expressions (`plan/end_expressions.py`); an empty lifetime drops the row.
 
     All facts, the rule of the CTI and that of the final frontier are computed from the two expressions. `kind` names the
     operator, in CamelCase, after the method that writes it.
@@ -32,7 +34,7 @@ class AlterLifetime(RowWise):
     kind: str = "AlterLifetime"
 
     def __post_init__(self) -> None:
-        ends.check(self.le, self.re)
+        expressions.check(self.le, self.re)
 
     @property
     def name(self) -> str:
@@ -45,12 +47,12 @@ class AlterLifetime(RowWise):
 
     def in_unit(self, unit: Unit | None) -> Ends:
         """Return the ends, with what users give read in a unit of time."""
-        return Ends(ends.in_unit(self.le, unit), ends.in_unit(self.re, unit))
+        return Ends(expressions.in_unit(self.le, unit), expressions.in_unit(self.re, unit))
 
     def with_constants_read(self) -> AlterLifetime:
         """Return the operator with its constants as ticks of its unit, where that is known."""
         unit = self.unit
-        return replace(self, le=ends.with_constants_read(self.le, unit), re=ends.with_constants_read(self.re, unit))
+        return replace(self, le=expressions.with_constants_read(self.le, unit), re=expressions.with_constants_read(self.re, unit))
 
     def describe(self) -> str:
         return self.ends.describe()
@@ -58,12 +60,12 @@ class AlterLifetime(RowWise):
     @property
     def starts_computed(self) -> list[Expr]:
         """What users compute in LE."""
-        return ends.computed(self.le)
+        return expressions.computed(self.le)
 
     @property
     def ends_computed(self) -> list[Expr]:
         """What users compute from RE in RE."""
-        return [expr for expr in ends.computed(self.re) if reads_re(expr)]
+        return [expr for expr in expressions.computed(self.re) if reads_re(expr)]
 
     @property
     def fixed_duration(self) -> int | None:
@@ -91,8 +93,8 @@ class AlterLifetime(RowWise):
 
 def alter_lifetime(input: Node, start: Expr | None, duration: Expr) -> AlterLifetime:
     """Make each lifetime `[start, start + duration)`; start None keeps LE, a duration <= 0 drops the row."""
-    le = LE if start is None else ends.read_time(start)
-    return AlterLifetime(input, le, plus(NEW_LE, ends.read_duration(duration)))
+    le = LE if start is None else expressions.read_time(start)
+    return AlterLifetime(input, le, plus(NEW_LE, expressions.read_duration(duration)))
 
 
 def alter_duration(input: Node, duration: int) -> AlterLifetime:
