@@ -1552,7 +1552,7 @@ SABOTAGES = (
         "streamdsl/engine/operators/scan.py",
         "                del self.lines[group]\n",
         "                pass\n",
-        "memory_is_flat",
+        "keys_that_are_gone and scan",
     ),
     Sabotage(
         "keys of a pattern are never forgotten",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.temporal import CHT
+from streamdsl.udm import UDSO
 from tests.laws.compositions import STEPS, Step
 from tests.laws.profiles import examples
 
@@ -112,8 +113,22 @@ def keeps_keys(query: sd.Stream[Any]) -> bool:
     return any(word in each.what for each in found for word in ("keep", "waits", "no CTI passes"))
 
 
+class Forgets(UDSO[Any, int, Any]):
+    """The rows of a key so far; of no key that has had all its rows is the state needed again."""
+
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[Any]]:
+        return state + 1, [{"n": state + 1}]
+
+    def is_empty(self, state: int) -> bool:
+        return True
+
+
 # The module of the scan keeps the last rows of each key for ever; of a `fill` a calendar goes on.
 CHURNED = {step.name: query for step in STEPS if step.name not in ("fill", "scan") and not keeps_keys(query := grouped(step))}
+CHURNED["scan, empty"] = sd.source("s").group_by("k").apply(lambda g: g.scan(Forgets()))
 
 
 def test_most_operators_keep_no_keys() -> None:
