@@ -164,8 +164,7 @@ def of_entries() -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
                 break
 
 
-QUERIES |= {f"{name}, a variant": query for name, query in of_entries() if name != "asof_join"}
-"""Pairs of an as-of join come out of a shard as mappings; above it selects fields."""
+QUERIES |= {f"{name}, a variant": query for name, query in of_entries()}
 
 UNENDING = ("snapshot", "join", "anti join", "with itself", "a filter that reads ends")
 """Queries that may be given rows without end."""
