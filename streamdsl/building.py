@@ -451,7 +451,7 @@ def group_of(node: Node) -> Group:
     >>> group_of(Group(None, "s", 0)).level
     1
     """
-    return Group(node.schema, node.unit, 1 + max((below.level for below in node.walk() if isinstance(below, Group)), default=-1))
+    return Group(node.schema, node.unit, node.level + 1)
 
 
 def check_body(body: Node, group: Group) -> Node:

@@ -91,12 +91,12 @@ SABOTAGES = (
     Sabotage(
         "steps of a pattern meet though their keys differ",
         "streamdsl/plan/nodes/keyed.py",
-        """        return Keeps.MATCHES
+        """if self.overlapping else parts)
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
         return (self.key,)""",
-        """        return Keeps.MATCHES
+        """if self.overlapping else parts)
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
@@ -169,7 +169,7 @@ SABOTAGES = (
     Sabotage(
         "rows that are chopped are not kept",
         "streamdsl/plan/nodes/lifetimes.py",
-        "return Keeps.ROWS",
+        "keeps = Keeps.ROWS",
         "return Keeps.NOTHING",
         "keeps_nothing_holds_no_events and chop",
     ),

@@ -46,7 +46,7 @@ class PlanView:
 
     def nodes(self) -> Iterator[Node]:
         """Yield all nodes, in the order of their labels."""
-        by_id = {id(node): node for node in _all(self.plan)}
+        by_id = {id(node): node for node in self.plan.walk_all()}
         yield from (by_id[key] for key in self.names)
 
     def name(self, node: Node) -> str:
@@ -78,10 +78,3 @@ class PlanView:
         """Return a finding at a node."""
         place = self.places[id(node)]
         return Finding(self.name(node), level, what, remedy, place and place.file, place and place.line)
-
-
-def _all(plan: Node) -> Iterator[Node]:
-    for node in plan.walk():
-        if isinstance(node, GroupApply):
-            yield from _all(node.body)
-        yield node

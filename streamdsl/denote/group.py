@@ -17,7 +17,7 @@ def group(node: Group, scope: Scope) -> CHT[Any]:
 
 def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """The body's rows for each group, with payloads projected from the group's key and the body's payload."""
-    level = level_of(node)
+    level = node.input.level + 1
 
     def results() -> Iterator[CHTRow[Any]]:
         for members in groups(node, scope, rows):
@@ -34,8 +34,3 @@ def groups(node: GroupApply, scope: Scope, rows: CHT[Any]) -> list[list[CHTRow[A
     for row in rows:
         found.setdefault(key_of(node, scope, node.key, row), []).append(row)
     return list(found.values())
-
-
-def level_of(node: GroupApply) -> int:
-    """Return the level of the body's own group: one more than that of the groups that the input reads."""
-    return 1 + max((below.level for below in node.input.walk() if isinstance(below, Group)), default=-1)

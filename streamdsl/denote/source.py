@@ -8,7 +8,7 @@ from typing import Any
 from streamdsl.denote.scope import Scope
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
-from streamdsl.plan.node import GroupApply, Node, Source
+from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejections, Unit, plain
 
 
@@ -55,10 +55,4 @@ def sources(plan: Node) -> dict[str, Source]:
     >>> list(sources(Source("trips")))
     ['trips']
     """
-    found: dict[str, Source] = {}
-    for node in plan.walk():
-        if isinstance(node, Source):
-            found[node.source] = node
-        elif isinstance(node, GroupApply):
-            found |= sources(node.body)
-    return found
+    return {node.source: node for node in plan.walk_all() if isinstance(node, Source)}

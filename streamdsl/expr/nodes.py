@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from streamdsl.expr.immutable import IMMUTABLE
+from streamdsl.expr.recursion import bottom_up
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal.identifiers import exact
@@ -53,17 +54,7 @@ class Expr:
 
     def evaluated(self) -> Iterator[Expr]:
         """Yield the same expressions in the order in which they are evaluated: each after those that it is made of."""
-        seen: set[int] = {id(self)}
-        open_: list[tuple[Expr, Iterator[Expr]]] = [(self, self.children())]
-        while open_:
-            expr, rest = open_[-1]
-            child = next((child for child in rest if id(child) not in seen), None)
-            if child is None:
-                yield expr
-                open_.pop()
-            else:
-                seen.add(id(child))
-                open_.append((child, child.children()))
+        return bottom_up(self, lambda expr: expr.children())
 
 
 @functools.cache

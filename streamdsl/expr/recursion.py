@@ -1,11 +1,14 @@
-"""The recursion limit for deep queries: functions that walk plans and expressions recurse, a few calls for each level."""
+"""Traversal of plans and expressions, which may be deep: without recursion, or with a limit that allows a few calls a level."""
 
 from __future__ import annotations
 
 import sys
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
 
 from streamdsl.errors import QueryError
+
+T = TypeVar("T")
 
 _CALLS_PER_LEVEL: Final = 5
 """The number of Python calls for each level; the most that were measured is four."""
@@ -38,3 +41,22 @@ def ensure_recursion_limit(depth: int, what: str) -> None:
     needed = _BASE + _CALLS_PER_LEVEL * depth
     if depth > _CALLS_PER_LEVEL and needed > sys.getrecursionlimit():
         sys.setrecursionlimit(needed)
+
+
+def bottom_up(root: T, below: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """Yield a value and all below it, each once, after those below it. Not recursive, so depth is no limit.
+
+    >>> list(bottom_up(12, lambda n: [n // 2, n // 3] if n > 3 else []))
+    [3, 2, 6, 4, 12]
+    """
+    seen = {id(root)}
+    open_: list[tuple[T, Iterator[T]]] = [(root, iter(below(root)))]
+    while open_:
+        each, rest = open_[-1]
+        child = next((child for child in rest if id(child) not in seen), None)
+        if child is None:
+            yield each
+            open_.pop()
+        else:
+            seen.add(id(child))
+            open_.append((child, iter(below(child))))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streamdsl.expr.nodes import Expr, Location
+from streamdsl.expr.recursion import bottom_up
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
 from streamdsl.temporal import Unit, common_unit
@@ -133,23 +134,27 @@ class Node(ABC):
         return common_unit(*(leaf.unit for leaf in self.walk() if not leaf.inputs))
 
     @property
+    def level(self) -> int:
+        """The level of the innermost group whose rows the node reads, -1 outside of groups."""
+        return max(leaf.level for leaf in self.walk() if not leaf.inputs)
+
+    @property
     def name(self) -> str:
         """The operator's name in `explain()` and in errors."""
         return type(self).__name__
 
     def walk(self) -> Iterator[Node]:
         """Yield this node and all below it in topological order, inputs first, each once. Not recursive, so depth is no limit."""
-        seen = {id(self)}
-        open_: list[tuple[Node, Iterator[Node]]] = [(self, iter(self.inputs))]
-        while open_:
-            node, rest = open_[-1]
-            below = next((below for below in rest if id(below) not in seen), None)
-            if below is None:
-                yield node
-                open_.pop()
-            else:
-                seen.add(id(below))
-                open_.append((below, iter(below.inputs)))
+        return bottom_up(self, lambda node: node.inputs)
+
+    def walk_all(self) -> Iterator[Node]:
+        """Yield what `walk` does, and the nodes in the bodies of group-applies, each before its group-apply."""
+        return bottom_up(self, lambda node: node.below)
+
+    @property
+    def below(self) -> tuple[Node, ...]:
+        """The nodes directly below: the inputs, and of a group-apply its body."""
+        return self.inputs
 
     def map_inputs(self, change: Callable[[Node], Node]) -> Node:
         """Return this node with `change` applied to each input, or the same node if no input changes."""
@@ -164,6 +169,34 @@ class Node(ABC):
                 if any(a is not b for a, b in zip(parts, old, strict=True)):
                     changes[name] = parts
         return dataclasses.replace(self, **changes) if changes else self
+
+    def map_below(self, change: Callable[[Node], Node]) -> Node:
+        """Return what `map_inputs` does, with `change` applied to the body of a group-apply too."""
+        return self.map_inputs(change)
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        """Return this plan with `change` applied to each node, bottom-up, once to a shared node."""
+        return self._rebuilt({}, change)
+
+    def replaced(self, old: Node, new: Node) -> Node:
+        """Return this plan with one node replaced for all its readers.
+
+        >>> from streamdsl.plan.node import Distinct, Source
+        >>> trips = Source("trips")
+        >>> Distinct(trips).replaced(trips, Source("rides")).input.source
+        'rides'
+        """
+        return self._rebuilt({id(old): new}, lambda node: node)
+
+    def _rebuilt(self, done: dict[int, Node], change: Callable[[Node], Node]) -> Node:
+        """Return what `mapped` does; `done` has the nodes that are known already, by `id()`."""
+
+        def visit(node: Node) -> Node:
+            if id(node) not in done:
+                done[id(node)] = change(node.map_below(visit))
+            return done[id(node)]
+
+        return visit(self)
 
     def to_json(self) -> str:
         """Return this plan as JSON text, which `sd.composing.plan_from_json` reads; raises `QueryError` for what has none.

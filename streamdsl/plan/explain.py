@@ -62,9 +62,8 @@ def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], shown: se
         return
     shown.add(id(node))
     yield _line(node, names, runs)
-    below = [*node.inputs, node.body] if isinstance(node, GroupApply) else list(node.inputs)
-    for position, child in enumerate(below):
-        first, rest = ("└─ ", "   ") if position == len(below) - 1 else ("├─ ", "│  ")
+    for position, child in enumerate(node.below, 1):
+        first, rest = ("└─ ", "   ") if position == len(node.below) else ("├─ ", "│  ")
         for line in _lines(child, names, runs, shown):
             yield first + line
             first = rest

@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from streamdsl.plan.node import NODES, GroupApply, Node, Source
+from streamdsl.plan.node import NODES, Node, Source
 
 
 def labels(plan: Node) -> dict[int, str]:
@@ -18,17 +18,9 @@ def labels(plan: Node) -> dict[int, str]:
     ['source:trips', 'shift_1']
     """
     found: dict[int, str] = {}
-    numbered(plan, found)
+    for node in plan.walk_all():
+        found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(snake(node.name), found)
     return found
-
-
-def numbered(plan: Node, found: dict[int, str]) -> None:
-    """Add the labels of a plan's nodes to `found`."""
-    for node in plan.walk():
-        if isinstance(node, GroupApply):
-            numbered(node.body, found)
-        if id(node) not in found:
-            found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(snake(node.name), found)
 
 
 def _next(kind: str, found: dict[int, str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Open, surely
 from streamdsl.plan.nodes.rows import RowWise
@@ -22,12 +21,9 @@ class Outputs(RowWise):
     """
 
     passes_payload = False
+    schema = None
 
     parts: tuple[Node, ...]
-
-    @property
-    def schema(self) -> Schema | None:
-        return None
 
     def describe(self) -> str:
         return ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Parameter
 from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
-from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Source, WindowAggregate
+from streamdsl.plan.node import AlterLifetime, Node, Source, WindowAggregate
 from streamdsl.plan.properties import HOLDERS, expressions
 from streamdsl.udm.window_lambda import OpaqueWindow
 
@@ -23,7 +23,7 @@ def parameters(plan: Node) -> dict[str, Parameter]:
     ['busy']
     """
     found: dict[str, Parameter] = {}
-    for node in _all(plan):
+    for node in plan.walk_all():
         for parameter in _of(node):
             if found.setdefault(parameter.name, parameter) != parameter:
                 raise QueryError(
@@ -31,13 +31,6 @@ def parameters(plan: Node) -> dict[str, Parameter]:
                     hint="give them different names, or use one sd.functions.param(...) object for both",
                 )
     return found
-
-
-def _all(plan: Node) -> Iterator[Node]:
-    for node in plan.walk():
-        if isinstance(node, GroupApply):
-            yield from _all(node.body)
-        yield node
 
 
 def _of(node: Node) -> Iterator[Parameter]:
@@ -86,7 +79,7 @@ def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
     def change(node: Node) -> Node:
         return _with_values(node, values) if any(found.name in values for found in _of(node)) else node
 
-    return mapped(plan, change) if values else plan
+    return plan.mapped(change) if values else plan
 
 
 def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
@@ -117,19 +110,4 @@ def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:
     >>> with_sources(shift(Source("trips"), 5), {"trips": shift(Source("rides"), 1)}).input.input.source
     'rides'
     """
-    return mapped(plan, lambda node: inputs.get(node.source, node) if isinstance(node, Source) else node)
-
-
-def mapped(plan: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a plan with `change` applied to each node, bottom-up, once to a shared node."""
-    done: dict[int, Node] = {}
-
-    def visit(node: Node) -> Node:
-        if id(node) not in done:
-            over = node.map_inputs(visit)
-            if isinstance(over, GroupApply) and (body := visit(over.body)) is not over.body:
-                over = replace(over, body=body)
-            done[id(node)] = change(over)
-        return done[id(node)]
-
-    return visit(plan)
+    return plan.mapped(lambda node: inputs.get(node.source, node) if isinstance(node, Source) else node)

@@ -76,8 +76,7 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
         case Join(projection=Expr() as projection):
             return _of_payload(projection, _Around(given))
         case GroupApply(key=key, body=body, projection=projection):
-            levels = [each.level for each in body.walk() if isinstance(each, Group)]
-            inside = _types(body, {**groups, max(levels, default=0): given[0]})
+            inside = _types(body, {**groups, node.input.level + 1: given[0]})
             return _of_payload(projection, _Around([inside], _of_expr(key, _Around(given))))
         case WindowAggregate(aggregates=aggregates, projection=projection):
             results = {f"a{place}": _of_aggregate(each, _Around(given)) for place, each in enumerate(aggregates)}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from streamdsl.plan.node import Group, GroupApply, Node, Source
+from streamdsl.plan.node import Group, Node, Source
 from streamdsl.temporal import Unit
 
 
@@ -17,23 +16,11 @@ def in_unit(plan: Node, unit: Unit | None) -> Node:
     """
     if unit is None:
         return plan
-    done: dict[int, Node] = {}
 
     def change(node: Node) -> Node:
-        if id(node) not in done:
-            done[id(node)] = _changed(node, unit, change)
-        return done[id(node)]
+        return replace(node, time_unit=unit) if isinstance(node, (Source, Group)) and not node.time_unit else node
 
-    return change(plan)
-
-
-def _changed(node: Node, unit: Unit, change: Callable[[Node], Node]) -> Node:
-    if isinstance(node, (Source, Group)):
-        return node if node.time_unit else replace(node, time_unit=unit)
-    node = node.map_inputs(change)
-    if isinstance(node, GroupApply) and (body := change(node.body)) is not node.body:
-        return replace(node, body=body)
-    return node
+    return plan.mapped(change)
 
 
 def in_calendar(plan: Node, *times: object) -> Node:

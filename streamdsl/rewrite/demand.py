@@ -31,14 +31,9 @@ def _spread(plan: Node, found: dict[int, Fields], groups: Mapping[int, Node]) ->
             _add(found, groups[node.level], wanted)
         if isinstance(node, GroupApply):
             _add(found, node.body, fields_read([node.projection]))
-            _spread(node.body, found, {**groups, _level(node): node.input})
+            _spread(node.body, found, {**groups, node.input.level + 1: node.input})
         for position, below in enumerate(node.inputs):
             _add(found, below, node.fields_needed(position, wanted))
-
-
-def _level(node: GroupApply) -> int:
-    """Return the level of a group-apply's own group: the deepest that its body reads, nested bodies not counted."""
-    return max((below.level for below in node.body.walk() if isinstance(below, Group)), default=-1)
 
 
 def _add(found: dict[int, Fields], node: Node, wanted: Fields) -> None:

@@ -11,7 +11,6 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.choice import chosen
 from streamdsl.rewrite.demand import demands
 from streamdsl.rewrite.prune_columns import prune_columns
-from streamdsl.rewrite.tree import nodes, replaced
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -36,7 +35,7 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
         return plan, less
     wanted = demands(plan)
     for name, bound in bindings.items():
-        sources = [node for node in nodes(plan) if isinstance(node, Source) and node.source == name]
+        sources = [node for node in plan.walk_all() if isinstance(node, Source) and node.source == name]
         fields = [wanted.get(id(source)) for source in sources]
         known = [names for names in fields if names is not None]
         if not sources or len(known) < len(fields) or any(source.on_violation != "error" for source in sources):
@@ -46,7 +45,7 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
             continue
         less[name] = bound.narrow(schema)
         for source in sources:
-            plan = replaced(plan, source, source if source.payload is None else replace(source, payload=schema))
+            plan = plan.replaced(source, source if source.payload is None else replace(source, payload=schema))
     return plan, less
 
 

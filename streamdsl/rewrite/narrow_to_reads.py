@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from streamdsl.expr.nodes import Expr, Field, Make, reads
+from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.plan.node import Node, Select, WindowAggregate, WindowApply
+from streamdsl.plan.facts import Fields, all_of, fields_read
+from streamdsl.plan.node import Node, Select, Windowed
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.udm.bases import AnyModule
-from streamdsl.udm.builtin import Count
-
-
-class Use(NamedTuple):
-    """A module of a window operator, its argument (None: the payload), and the filter of its rows (None: all rows)."""
-
-    module: AnyModule
-    argument: Expr | None
-    where: Expr | None
+from streamdsl.udm.aggregates import BoundAgg
 
 
 def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:
@@ -68,51 +59,25 @@ def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:
     >>> [narrow_to_reads(query.plan(), RuleContext()) for query in (of_class, in_order)]
     [None, None]
     """
-    if not isinstance(node, (WindowAggregate, WindowApply)) or not node.takes_any_order:
+    if not isinstance(node, Windowed) or not node.takes_any_order:
         return None
-    schema, needed = node.input.schema, fields_read(uses(node))
+    schema, needed = node.input.schema, _fields_read(node.given())
     if schema is None or schema.shape is not Shape.RECORD or needed is None or not needed < set(schema.names):
         return None
     kept = tuple(name for name in schema.names if name in needed)
     return replace(node, input=Select(node.input, Make(Schema.record(kept), tuple(map(Field, kept)))))
 
 
-def uses(node: WindowAggregate | WindowApply) -> Sequence[Use]:
-    """Return the modules of a window operator.
-
-    >>> from streamdsl.plan.node import Source
-    >>> from streamdsl.udm.aggregates import BoundAgg
-    >>> from streamdsl.windows import Clip, Hopping, Output
-    >>> counts = WindowAggregate(Source("s"), Hopping(5, 5), Clip.NONE, Output.ALIGN, (BoundAgg(Count()),), Field("a0"))
-    >>> [use.module.label for use in uses(counts)]
-    ['count']
-    """
-    if isinstance(node, WindowApply):
-        return [Use(node.module, node.argument, None)]
-    return [Use(agg.function, agg.argument, agg.where) for agg in node.aggregates]
-
-
-def fields_read(uses: Sequence[Use]) -> set[str] | None:
+def _fields_read(aggregates: Sequence[BoundAgg]) -> Fields:
     """Return the fields of a record that modules read; None if some are unknown, or if no module declares `reads`."""
-    found: set[str] = set()
-    if all(use.argument is not None or use.module.reads is None for use in uses):
+    if all(agg.argument is not None or agg.function.reads is None for agg in aggregates):
         return None
-    for use in uses:
-        fields = [given(use), frozenset() if use.where is None else reads(use.where)]
-        if any(names is None for names in fields):
-            return None
-        found.update(*(names for names in fields if names is not None))
-    return found
+    return all_of(
+        *(fields for agg in aggregates for fields in (_fields_given(agg), fields_read([] if agg.where is None else [agg.where])))
+    )
 
 
-def given(use: Use) -> frozenset[str] | None:
-    """Return the fields of a row that a module's argument reads, None if they are not known.
-
-    >>> given(Use(Count(), None, None)), given(Use(Count(), Field("fare"), None))
-    (frozenset(), frozenset({'fare'}))
-    """
-    if use.argument is not None:
-        return reads(use.argument)
-    if isinstance(use.module, Count):  # a record is counted whatever it holds
-        return frozenset()
-    return None if use.module.reads is None else frozenset(use.module.reads)
+def _fields_given(agg: BoundAgg) -> Fields:
+    """Return the fields of a row that a module's argument reads, None if they are not known."""
+    declared = agg.function.reads if agg.argument is None else None
+    return fields_read([agg.given]) if declared is None else frozenset(declared)

@@ -22,7 +22,6 @@ from streamdsl.rewrite.rule import Mode, Rule, RuleContext
 from streamdsl.rewrite.share_equals import share_equals
 from streamdsl.rewrite.share_panes import share_panes
 from streamdsl.rewrite.share_transposed import share_transposed
-from streamdsl.rewrite.tree import nodes, replaced
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
     (
@@ -96,7 +95,7 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
     """
     phases = [[rule for rule in phase if names is None or rule.__name__ in names] for phase in PHASES]
     steps: list[RewriteStep] = []
-    for _ in range(MOST_STEPS * len(list(nodes(plan)))):
+    for _ in range(MOST_STEPS * len(list(plan.walk_all()))):
         step = _step(plan, RuleContext.of(plan, mode, engine), phases)
         if step is None:
             break
@@ -108,9 +107,9 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
 def _step(plan: Node, setting: RuleContext, phases: list[list[Rule]]) -> RewriteStep | None:
     """Return the step of the first rule that fires, None if none does."""
     for phase in phases:
-        for node in nodes(plan):
+        for node in plan.walk_all():
             for rule in phase:
                 new = rule(node, setting)
                 if new is not None:
-                    return RewriteStep(rule, node, new, plan, replaced(plan, node, new))
+                    return RewriteStep(rule, node, new, plan, plan.replaced(node, new))
     return None

@@ -10,7 +10,6 @@ from streamdsl.plan.facts import Keeps
 from streamdsl.plan.node import Node, Select, Source
 from streamdsl.rewrite.demand import demands
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.rewrite.tree import nodes
 
 
 def prune_columns(node: Node, setting: RuleContext) -> Node | None:
@@ -62,7 +61,7 @@ def prune_columns(node: Node, setting: RuleContext) -> Node | None:
 
 def _is_kept(source: Node, plan: Node) -> bool:
     """Say whether some operator keeps the payloads of a source in its state, unchanged."""
-    keeping = [node for node in nodes(plan) if node.keeps in (Keeps.ROWS, Keeps.LAST_ROWS)]
+    keeping = [node for node in plan.walk_all() if node.keeps in (Keeps.ROWS, Keeps.LAST_ROWS)]
     return any(source is found for node in keeping for found in _carried(node.inputs))
 
 

@@ -9,7 +9,6 @@ from streamdsl.rewrite.filter_conditions import cannot_fail, is_plain, substitut
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Mode, RuleContext
 from streamdsl.rewrite.session_visibility import shows_the_same
-from streamdsl.rewrite.tree import nodes, replaced
 
 
 def push_filter_below_groups(node: Node, setting: RuleContext) -> Node | None:
@@ -82,12 +81,12 @@ def _shows_the_same(node: GroupApply, mode: Mode) -> bool:
     """Say whether a session returns the same for the remaining groups if the rows of others are dropped."""
     if mode == "run":
         return True
-    inside = list(nodes(node.body))
+    inside = list(node.body.walk_all())
     if not all(below.follows_ctis for below in inside):
         return False
     body = node.body
     for group in [below for below in inside if isinstance(below, Group)]:
-        body = replaced(body, group, node.input)
-    before = {id(below) for below in nodes(node.input)}
-    watching = [below for below in nodes(body) if below.opens_cells]
+        body = body.replaced(group, node.input)
+    before = {id(below) for below in node.input.walk_all()}
+    watching = [below for below in body.walk_all() if below.opens_cells]
     return all(shows_the_same(below, mode) for below in watching if id(below) not in before)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from streamdsl.plan.node import Node
-from streamdsl.rewrite.tree import below, nodes
 
 Mode: TypeAlias = Literal["run", "speculative", "watermark", "final"]
 """How output is observed: of a run only the final CHT; of a session, by its emit policy, also the rows that each push returns."""
@@ -32,7 +31,7 @@ class RuleContext:
         >>> RuleContext.of(Union((trips, trips)), "run").is_shared(trips)
         True
         """
-        return cls(mode, engine, plan, Counter(id(input) for node in nodes(plan) for input in below(node)))
+        return cls(mode, engine, plan, Counter(id(input) for node in plan.walk_all() for input in node.below))
 
     def is_shared(self, node: Node) -> bool:
         """Say whether a node has several readers: a copy that is rewritten for one of them would run in addition to it."""

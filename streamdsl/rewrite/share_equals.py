@@ -11,7 +11,6 @@ from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.filter_conditions import FieldOf, TrueOnError
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.rewrite.tree import nodes, replaced
 from streamdsl.udm.bases import UDM
 
 
@@ -65,8 +64,8 @@ def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
     """
     sharing = EqualParts()
     first = sharing.visit(part)
-    while (found := next((node for node in nodes(plan) if sharing.visit(node) is first), None)) is not None:
-        plan = replaced(plan, found, new)
+    while (found := next((node for node in plan.walk_all() if sharing.visit(node) is first), None)) is not None:
+        plan = plan.replaced(found, new)
     return plan
 
 

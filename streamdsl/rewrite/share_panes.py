@@ -11,7 +11,6 @@ from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
 from streamdsl.rewrite.filter_conditions import made_of
 from streamdsl.rewrite.panes import Panes
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.rewrite.tree import nodes, replaced
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum
 from streamdsl.windows import Hopping
@@ -91,7 +90,7 @@ class _Member:
 def _families(plan: Node) -> list[list[_Member]]:
     """Return the windows over points that can be computed from panes, grouped by input and key."""
     found: dict[tuple[int, Expr | None], dict[int, _Member]] = {}
-    for node in nodes(plan):
+    for node in plan.walk_all():
         member = _member(node)
         if member is not None:
             found.setdefault((id(member.node.input), member.key), {})[id(node)] = member
@@ -162,5 +161,5 @@ def _from_panes(plan: Node, members: list[_Member], grid: Hopping) -> Node:
     """Return a plan in which these windows are computed from the panes of a grid."""
     panes = Panes.over(members[0].node, members[0].window, grid, [agg for each in members for agg in each.window.aggregates])
     for member in members:
-        plan = replaced(plan, member.node, panes.results(member.node, member.window))
+        plan = plan.replaced(member.node, panes.results(member.node, member.window))
     return plan

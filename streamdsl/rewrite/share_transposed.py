@@ -11,7 +11,6 @@ from streamdsl.expr.nodes import Binary, Constant, Life
 from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
 from streamdsl.rewrite.rule import RuleContext
 from streamdsl.rewrite.share_equals import EqualParts
-from streamdsl.rewrite.tree import replaced
 from streamdsl.windows import Sequenced
 from streamdsl.windows.sequences.named import Linear
 from streamdsl.windows.sequences.transposing import synchronous
@@ -54,7 +53,7 @@ def share_transposed(node: Node, setting: RuleContext) -> Node | None:
     for earlier, later in permutations([each for each in windowed if isinstance(each.windows, Sequenced)], 2):
         first = _first_shared(earlier, later)
         if first is not None:
-            return replaced(node, later, Where(earlier, Binary(">=", Life("le"), Constant(first))))
+            return node.replaced(later, Where(earlier, Binary(">=", Life("le"), Constant(first))))
     return None
 
 

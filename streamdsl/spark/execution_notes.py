@@ -11,7 +11,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
-from streamdsl.spark.lowering_context import ExecutionNote, nested_nodes
+from streamdsl.spark.lowering_context import ExecutionNote
 from streamdsl.spark.source_frames import declared_source
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def execution_notes(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict
     low = lowering(plan, declared_sources(plan) if flows is None else flows)
     with contextlib.suppress(UnsupportedOnSpark):
         lower(low)
-    shown = [node for node in nested_nodes(plan) if not isinstance(node, Group)]
+    shown = [node for node in plan.walk_all() if not isinstance(node, Group)]
     return {
         id(node): low.notes.get(id(node), ExecutionNote("unsupported", "what it reads does not run on Spark")) for node in shown
     }
@@ -45,7 +45,7 @@ def execution_notes(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict
 
 def declared_sources(plan: Node) -> dict[str, Flow]:
     """Return the flows of a plan's sources by their declarations alone."""
-    return {node.source: declared_source(node) for node in nested_nodes(plan) if isinstance(node, Source)}
+    return {node.source: declared_source(node) for node in plan.walk_all() if isinstance(node, Source)}
 
 
 def physical_plan(frame: DataFrame) -> str:

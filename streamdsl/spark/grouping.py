@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
-from streamdsl.denote.group import level_of
 from streamdsl.plan.node import Group, GroupApply, Node, Source
 from streamdsl.spark import stages
 from streamdsl.spark.column_types import PickledType, is_native
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, GroupScope
-from streamdsl.spark.lowering_context import LoweringContext, nested_nodes
+from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.sql import NotNative, Sql
 
 
@@ -29,7 +27,7 @@ def group_apply(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Fl
     except NotNative as why:
         return _in_python(low, node, flow, scope, why)
     low.note(node, "native")
-    level = level_of(node)
+    level = node.input.level + 1
     inside = _inside(flow, GroupKey(level, key.type), key, scope)
     body = low.broadcast(low.lower(node.body, inside), inside.groups[level].keys, inside)
     return _outside(_projected(low, node, body, inside), level)
@@ -72,10 +70,10 @@ def _in_python(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupS
     """Run the whole group-apply in Python: one call per key, as Python compares keys; one task if the body reads other inputs."""
     others = _others(low, node, scope)
     own = "in" + "'" * len(others)
-    for below in nested_nodes(node.body):
+    for below in node.body.walk_all():
         low.rules(low, below)
         low.note(below, "groups", f"inside {low.label(node)}")
-    fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, level_of(node)))
+    fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, node.input.level + 1))
     key = Sql("null", PickledType())
     out = infer(node.projection, Env((PayloadRef(PickledType()),), key=key))
     by = None if others else [stages.with_python_key(low, node, flow, node.key)]
@@ -84,8 +82,8 @@ def _in_python(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupS
 
 def _others(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Mapping[str, Flow]:
     """Return the other inputs of the body: sources by name, enclosing groups by level."""
-    own, found = level_of(node), {}
-    for below in nested_nodes(node.body):
+    own, found = node.input.level + 1, {}
+    for below in node.body.walk_all():
         if isinstance(below, Source):
             found[below.source] = low.lower(below, scope)
         elif isinstance(below, Group) and below.level < own and below.level in scope.groups:
@@ -102,5 +100,4 @@ def _alone(node: Node, own: int) -> Node:
     if isinstance(node, Group):
         outer = node.level < own
         return Source(_outer(node), None, node.time_unit) if outer else dataclasses.replace(node, level=node.level - own)
-    changed: Any = node.map_inputs(lambda below: _alone(below, own))
-    return dataclasses.replace(changed, body=_alone(changed.body, own)) if isinstance(changed, GroupApply) else changed
+    return node.map_below(lambda below: _alone(below, own))

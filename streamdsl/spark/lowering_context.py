@@ -10,7 +10,7 @@ from pyspark.sql.functions import expr
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import GroupApply, Node
+from streamdsl.plan.node import Node
 from streamdsl.spark.flow import Flow, GroupKey, GroupScope
 from streamdsl.temporal import INFINITY
 
@@ -108,11 +108,3 @@ def _per_group(flow: Flow, keys: tuple[GroupKey, ...], groups: Flow) -> Flow:
         return joined.selectExpr("le", "re", "p", *(f"g_{name} as {name}" for name in names))
 
     return Flow.of(flow.type, flow.unit, make, keys)
-
-
-def nested_nodes(plan: Node) -> list[Node]:
-    """Return all nodes of a plan, including those in bodies of group-applies."""
-    found: list[Node] = []
-    for node in plan.walk():
-        found += [*nested_nodes(node.body), node] if isinstance(node, GroupApply) else [node]
-    return found

@@ -83,6 +83,8 @@ class TwoInputs(Node):
     row_wise = False
     passes_payload = False
     opens_cells = False
+    follows_ctis = True
+    keeps = Keeps.ROWS
 
     left: Node
     right: Node
@@ -90,10 +92,6 @@ class TwoInputs(Node):
 
     def __post_init__(self) -> None:
         common_unit(self.left.unit, self.right.unit)
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
 
     def describe(self) -> str:
         left, right, where = self.matching.left_key, self.matching.right_key, self.matching.where
@@ -107,10 +105,6 @@ class TwoInputs(Node):
     def describe_more(self) -> list[str]:
         """Return the settings besides the match condition, for `describe`."""
         return []
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.ROWS
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
@@ -166,8 +160,8 @@ class ClipBy(LeftRows):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(TwoInputs):
-    """Every matching pair, for the time that both live; the payload is the pair, or what `projection` makes of it."""
+class PairJoin(TwoInputs):
+    """The base of joins whose payload is the pair of both rows, or what `projection` makes of it."""
 
     projection: Expr | None = None
 
@@ -176,10 +170,6 @@ class Join(TwoInputs):
         if self.projection is None:
             return Schema.tuple(2)
         return projected(self.projection, self.left, self.right)
-
-    def describe(self) -> str:
-        matching = TwoInputs.describe(self)
-        return ", ".join(filter(None, ["cross join" if self.matching == Matching() else "", matching]))
 
     def describe_more(self) -> list[str]:
         return [] if self.projection is None else [f"select {describe(self.projection)}"]
@@ -187,42 +177,39 @@ class Join(TwoInputs):
     def fields_put_out(self, position: int, wanted: Fields) -> Fields:
         return None if self.projection is None else fields_read([self.projection], position)
 
+
+@dataclass(frozen=True, slots=True)
+class Join(PairJoin):
+    """Every matching pair, for the time that both live."""
+
+    def describe(self) -> str:
+        matching = TwoInputs.describe(self)
+        return ", ".join(filter(None, ["cross join" if self.matching == Matching() else "", matching]))
+
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         """A pair ends with the earlier of its two rows."""
         return perhaps(inputs)
 
 
 @dataclass(frozen=True, slots=True)
-class AsofJoin(TwoInputs):
+class AsofJoin(PairJoin):
     """Each left row, with its own lifetime, and each matching right row with the nearest LE; if `outer` with None if none is."""
 
-    projection: Expr | None = None
+    follows_ctis = False
+    """If it looks forward, a left row holds the CTI back until its right row arrives."""
+
     near: Nearness = field(default_factory=Nearness)
     outer: bool = False
-
-    @property
-    def schema(self) -> Schema | None:
-        if self.projection is None:
-            return Schema.tuple(2)
-        return projected(self.projection, self.left, self.right)
-
-    @property
-    def follows_ctis(self) -> bool:
-        """If it looks forward, a left row holds the CTI back until its right row arrives."""
-        return False
 
     def describe_more(self) -> list[str]:
         within = "" if self.near.tolerance == INFINITY else f" within {self.near.tolerance}"
         near = f"{self.near.direction}{within}" + (" or alone" if self.outer else "")
-        return [near] if self.projection is None else [f"select {describe(self.projection)}", near]
+        return [*PairJoin.describe_more(self), near]
 
     @property
     def kept_inputs(self) -> tuple[Node, ...]:
         """Right rows count as points."""
         return (self.left,)
-
-    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
-        return None if self.projection is None else fields_read([self.projection], position)
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return inputs[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
@@ -22,6 +23,9 @@ class GroupApply(Node):
     row_wise = False
     passes_payload = False
     opens_cells = False
+    keeps = Keeps.NOTHING
+    follows_ctis = True
+    """This is about grouping alone; the nodes of the body state their own facts."""
 
     input: Node
     key: Expr
@@ -29,20 +33,20 @@ class GroupApply(Node):
     projection: Expr
 
     @property
+    def below(self) -> tuple[Node, ...]:
+        return self.input, self.body
+
+    def map_below(self, change: Callable[[Node], Node]) -> Node:
+        over: Any = self.map_inputs(change)
+        body = change(self.body)
+        return over if body is self.body else replace(over, body=body)  # type: ignore[no-any-return]
+
+    @property
     def schema(self) -> Schema | None:
         return projected(self.projection, self.body)
 
-    @property
-    def follows_ctis(self) -> bool:
-        """This is about grouping alone; the nodes of the body state their own facts."""
-        return True
-
     def describe(self) -> str:
         return ""
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.NOTHING
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:

@@ -10,7 +10,7 @@ from streamdsl.expr import describe
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
+from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
 from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
 from streamdsl.udm.stream_operator import UDSO
@@ -26,12 +26,9 @@ class Keyed(Node):
     row_wise = False
     passes_payload = False
     opens_cells = False
+    follows_ctis = True
 
     input: Node
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
 
     def describe(self) -> str:
         return ""
@@ -44,17 +41,9 @@ class Keyed(Node):
 class ByPayload(Keyed):
     """The base of operators that combine rows with equal payloads. A filter keeps all or none of them, so it may move below."""
 
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.ROWS
-
-    @property
-    def partition_by(self) -> tuple[Expr | None, ...]:
-        return (Whole(),)
-
-    @property
-    def filter_below(self) -> FilterBelow | None:
-        return "more rows"
+    keeps = Keeps.ROWS
+    partition_by = (Whole(),)
+    filter_below = "more rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +64,12 @@ class ToEdges(Keyed):
     """RE becomes the next strictly later LE of the same key, else INFINITY; simultaneous rows share their end."""
 
     passes_payload = True
+    keeps = Keeps.LAST_ROWS
 
     key: Expr | None
 
     def describe(self) -> str:
         return f"per {describe(self.key)}" if self.key is not None else ""
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.LAST_ROWS
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:
@@ -100,6 +86,8 @@ class ToEdges(Keyed):
 @dataclass(frozen=True, slots=True)
 class Scan(Keyed):
     """The results of a user-defined stream operator for each row, in order of (LE, payload, RE), with the row's lifetime."""
+
+    keeps = Keeps.ROWS
 
     module: UDSO[Any, Any, Any]
 
@@ -121,10 +109,6 @@ class Scan(Keyed):
     def describe(self) -> str:
         return self.module.label
 
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.ROWS
-
 
 @dataclass(frozen=True, slots=True)
 class Match(Keyed):
@@ -133,6 +117,8 @@ class Match(Keyed):
     A payload is a record of the steps; a match lives from its last LE until `within` after its first. An event that fits a step
     of `unless` ends a run without a match.
     """
+
+    keeps = Keeps.MATCHES
 
     steps: tuple[PatternStep, ...]
     within: int
@@ -154,10 +140,6 @@ class Match(Keyed):
         if self.key is not None:
             parts.append(f"per {describe(self.key)}")
         return ", ".join([*parts, "overlapping"] if self.overlapping else parts)
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.MATCHES
 
     @property
     def partition_by(self) -> tuple[Expr | None, ...]:

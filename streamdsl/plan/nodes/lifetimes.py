@@ -144,6 +144,8 @@ class Chop(RowWise):
     passes_payload = True
     opens_cells = True
     filter_below = "more rows"
+    keeps = Keeps.ROWS
+    """Rows whose later pieces are still to come."""
 
     input: Node
     cells: Hopping
@@ -153,11 +155,6 @@ class Chop(RowWise):
 
     def describe(self) -> str:
         return f"at {self.cells.describe()}"
-
-    @property
-    def keeps(self) -> Keeps:
-        """Rows whose later pieces are still to come."""
-        return Keeps.ROWS
 
     @property
     def one_at_a_time(self) -> bool:

@@ -19,14 +19,8 @@ class RowWise(Node):
 
     row_wise = True
     opens_cells = False
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.NOTHING
+    follows_ctis = True
+    keeps = Keeps.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +96,15 @@ class SelectMany(PerRow):
     """One row per item of the iterable that the expression gives for a row; lifetimes and CTIs stay."""
 
     passes_payload = False
+    schema = None
+    one_at_a_time = False
+    """The rows from one input row have the same lifetime."""
 
     items: Expr
 
     @property
-    def schema(self) -> Schema | None:
-        return None
-
-    @property
     def function(self) -> Expr:
         return self.items
-
-    @property
-    def one_at_a_time(self) -> bool:
-        """The rows from one input row have the same lifetime."""
-        return False
 
     def fields_needed(self, position: int, wanted: Fields) -> Fields:
         return fields_read([self.items])

@@ -19,10 +19,7 @@ class Origin(Node):
 
     passes_payload = False
     opens_cells = False
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.NOTHING
+    keeps = Keeps.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +27,7 @@ class Source(Origin):
     """An input stream, bound by its name; the rows of a `table` are read before those of all other sources."""
 
     row_wise = True
+    level = -1
 
     source: str
     payload: Schema | None = None
@@ -62,6 +60,7 @@ class Group(Origin):
     """Inside a `GroupApply`: the rows of one group. `level` is the nesting depth, 0 for the outermost group-apply."""
 
     row_wise = False
+    follows_ctis = True
 
     payload: Schema | None
     time_unit: Unit | None
@@ -74,10 +73,6 @@ class Group(Origin):
     @property
     def unit(self) -> Unit | None:
         return self.time_unit
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
 
     def describe(self) -> str:
         return ""
@@ -92,6 +87,8 @@ class Calendar(Origin):
     """One row, with the payload None, from `start` (None: the first LE of the input's rows) until `end`."""
 
     row_wise = False
+    keeps = Keeps.FIRST_START
+    one_at_a_time = True
 
     input: Node
     start: int | None
@@ -104,14 +101,6 @@ class Calendar(Origin):
     def describe(self) -> str:
         start = "the first LE" if self.start is None else format_time(self.start)
         return f"from {start} to {format_time(self.end)}"
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.FIRST_START
-
-    @property
-    def one_at_a_time(self) -> bool:
-        return True
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return Open(self) if self.end == INFINITY else None

@@ -15,8 +15,9 @@ from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, Keeps, Open, fields_read
 from streamdsl.temporal.time import common_unit
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.udm.bases import UDM, AnyUDO
+from streamdsl.udm.bases import AnyModule, AnyUDO
 from streamdsl.udm.incremental import describe_state
+from streamdsl.udm.invoke import seen_clip
 from streamdsl.udm.methods import check_methods
 from streamdsl.windows import Clip, Ends, Output, Windows, check_policies
 
@@ -28,6 +29,7 @@ class Windowed(Node):
     row_wise = False
     passes_payload = False
     opens_cells = True
+    keeps = Keeps.MEMBERS
 
     input: Node
     windows: Windows
@@ -39,31 +41,32 @@ class Windowed(Node):
         for module in self.modules:
             check_methods(type(module))
         self.windows.check_use(self.output, [module.label for module in self.modules if module.time_sensitive])
+        _refuse_lifetimes(self.given())
         if (unit := self.windows.time_unit) is not None:
             common_unit(self.input.unit, unit)
-
-    @property
-    def modules(self) -> tuple[UDM, ...]:
-        """The modules that are invoked for each window."""
-        return ()
-
-    @property
-    @abstractmethod
-    def time_sensitive(self) -> bool:
-        """Whether a module reads lifetimes."""
-
-    @property
-    @abstractmethod
-    def sees_ends(self) -> bool:
-        """Whether a module sees members' ends beyond the window."""
-
-    @abstractmethod
-    def describe_results(self) -> list[str]:
-        """Return the aggregates or the module as `describe` prints them."""
 
     @abstractmethod
     def given(self) -> tuple[BoundAgg, ...]:
         """Return each module with its argument, and the filter of its rows."""
+
+    @property
+    def modules(self) -> tuple[AnyModule, ...]:
+        """The modules that are invoked for each window."""
+        return tuple(agg.function for agg in self.given())
+
+    @property
+    def time_sensitive(self) -> bool:
+        """Whether a module reads lifetimes."""
+        return any(module.time_sensitive for module in self.modules)
+
+    @property
+    def sees_ends(self) -> bool:
+        """Whether a module sees members' ends beyond the window."""
+        return self.time_sensitive and not seen_clip(self.modules, self.clip).right
+
+    @abstractmethod
+    def describe_results(self) -> list[str]:
+        """Return the aggregates or the module as `describe` prints them."""
 
     def describe(self) -> str:
         parts = [self.windows.describe()]
@@ -72,10 +75,6 @@ class Windowed(Node):
         if self.output is not Output.ALIGN:
             parts.append(f"output {self.output.value}")
         return ", ".join(parts + self.describe_results())
-
-    @property
-    def keeps(self) -> Keeps:
-        return Keeps.MEMBERS
 
     @property
     def follows_ctis(self) -> bool:
@@ -91,8 +90,7 @@ class Windowed(Node):
         """All fields if the order of members matters: they are ordered by whole payloads."""
         if not self.takes_any_order:
             return None
-        given = [expr for each in self.given() for expr in (each.given, each.where) if expr is not None]
-        return fields_read(given)
+        return fields_read([expr for agg in self.given() for expr in (agg.given, agg.where) if expr is not None])
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         if self.output is Output.POINT_AT_END:
@@ -126,16 +124,11 @@ class WindowAggregate(Windowed):
 
     def __post_init__(self) -> None:
         Windowed.__post_init__(self)
-        _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps:
             raise QueryError(
                 f"an aggregate has no timestamps of its own, so output={self.output} cannot apply to it",
                 hint="use Output.ALIGN or Output.POINT_AT_END",
             )
-
-    @property
-    def modules(self) -> tuple[UDM, ...]:
-        return tuple(agg.function for agg in self.aggregates)
 
     def given(self) -> tuple[BoundAgg, ...]:
         return self.aggregates
@@ -150,15 +143,6 @@ class WindowAggregate(Windowed):
         return self.windows.are_apart or (self.windows.fixed_size is not None and self.output is Output.POINT_AT_END)
 
     @property
-    def time_sensitive(self) -> bool:
-        return any(agg.function.time_sensitive for agg in self.aggregates)
-
-    @property
-    def sees_ends(self) -> bool:
-        sensitive = [agg.function for agg in self.aggregates if agg.function.time_sensitive]
-        return not self.clip.right and not all(getattr(function, "always_clipped", False) for function in sensitive)
-
-    @property
     def schema(self) -> Schema | None:
         return schema_of(self.projection, (None,))
 
@@ -167,12 +151,15 @@ class WindowAggregate(Windowed):
 class WindowApply(Windowed):
     """Zero or more rows per non-empty window: the results of `module` over the `argument` of each member."""
 
+    projection = Whole()
+    """The identity: results are payloads as they are."""
+    schema = None
+
     module: AnyUDO[Any, Any]
     argument: Expr | None = None
 
     def __post_init__(self) -> None:
         Windowed.__post_init__(self)
-        _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps and not self.module.time_sensitive:
             raise QueryError(
                 f"{self.module.label} is time-insensitive and sets no timestamps, so output={self.output} cannot apply to it",
@@ -185,18 +172,9 @@ class WindowApply(Windowed):
             )
 
     @property
-    def modules(self) -> tuple[UDM, ...]:
-        return (self.module,)
-
-    @property
     def aggregates(self) -> tuple[BoundAgg, ...]:
         """The module as the only aggregate, whose value is the list of a window's results, as the engine runs both alike."""
         return (BoundAgg(self.module, self.argument),)  # type: ignore[arg-type]
-
-    @property
-    def projection(self) -> Expr:
-        """The identity: results are payloads as they are."""
-        return Whole()
 
     def given(self) -> tuple[BoundAgg, ...]:
         return self.aggregates
@@ -207,18 +185,6 @@ class WindowApply(Windowed):
         if self.time_sensitive and not self.output.keeps_stamps:
             parts.append("the module's own timestamps are replaced")
         return parts
-
-    @property
-    def time_sensitive(self) -> bool:
-        return self.module.time_sensitive
-
-    @property
-    def sees_ends(self) -> bool:
-        return self.module.time_sensitive and not self.clip.right
-
-    @property
-    def schema(self) -> Schema | None:
-        return None
 
 
 def _describe_aggregate(name: str, agg: BoundAgg) -> str:

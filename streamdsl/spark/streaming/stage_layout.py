@@ -10,7 +10,6 @@ from typing import Any
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import Node, Source
-from streamdsl.plan.parameters import mapped
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
@@ -163,4 +162,4 @@ def _progress(source: Source) -> Progress:
 
 
 def _without_progress(plan: Node) -> Node:
-    return mapped(plan, lambda node: replace(node, progress=None, table=False) if isinstance(node, Source) else node)
+    return plan.mapped(lambda node: replace(node, progress=None, table=False) if isinstance(node, Source) else node)

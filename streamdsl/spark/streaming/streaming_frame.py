@@ -17,7 +17,6 @@ from streamdsl.errors import QueryError, UnsupportedOnSpark
 from streamdsl.io.binding import Bound
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source
-from streamdsl.plan.parameters import mapped
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
@@ -87,7 +86,7 @@ def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
         delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
         return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
 
-    return mapped(plan, marked)
+    return plan.mapped(marked)
 
 
 def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:

@@ -13,7 +13,6 @@ from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Select, Where, 
 from streamdsl.plan.outputs import Outputs
 from streamdsl.rewrite import RULES, Mode, RuleContext, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
-from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
 from tests.unit.rewrite.modules import Best, Ended, Row, Tally, Total
 
@@ -49,13 +48,13 @@ def test_a_rewritten_plan_stays_as_it_is(rule: str, name: str) -> None:
 
 def test_a_condition_that_cannot_fail_is_left_below_alone() -> None:
     plan = optimize(filtered(source()).plan())
-    assert [node.name for node in nodes(plan)] == ["Source", "Where", "WindowApply"]
+    assert [node.name for node in plan.walk_all()] == ["Source", "Where", "WindowApply"]
 
 
 def test_a_condition_that_can_fail_stays_above_and_is_forgiving_below() -> None:
     query = sd.from_rows([(1, 2, {"k": "a", "v": 3}), (2, 3, {"k": None, "v": None}), (3, 4, {"k": "b", "v": 1})])
     above_a = query.tumbling_window(5).apply(Best()).where(lambda e: e.k > "a")
-    assert [node.name for node in nodes(optimize(above_a.plan()))] == ["Source", "Where", "WindowApply", "Where"]
+    assert [node.name for node in optimize(above_a.plan()).walk_all()] == ["Source", "Where", "WindowApply", "Where"]
     assert above_a.run().cht() == above_a.run(engine="reference").cht()
     assert [row.payload for row in above_a.run().cht()] == [sd.Record(k="b", v=1)]
 
@@ -71,13 +70,13 @@ def test_conditions_on_other_fields_stay_above() -> None:
 
 def test_a_filter_passes_another_filter() -> None:
     plan = optimize(best(source()).where(lambda e: e.v > 0).where(lambda e: e.k == "a").plan())
-    assert [node.name for node in nodes(plan)] == ["Source", "Where", "WindowApply", "Where"]
+    assert [node.name for node in plan.walk_all()] == ["Source", "Where", "WindowApply", "Where"]
 
 
 def test_both_rules_fire_on_one_window() -> None:
     tally = source().tumbling_window(5).apply(Tally()).where(lambda e: e.k == "a")
     assert sorted(fired(tally.plan())) == ["narrow_to_reads", "push_filter_below_module"]
-    assert {type(node) for node in nodes(optimize(tally.plan()))} >= {Select, Where}
+    assert {type(node) for node in optimize(tally.plan()).walk_all()} >= {Select, Where}
 
 
 def test_bodies_of_groups_are_rewritten_and_keys_keep_their_fields() -> None:
@@ -92,7 +91,7 @@ def test_bodies_of_groups_are_rewritten_and_keys_keep_their_fields() -> None:
 def test_what_several_nodes_read_stays_shared() -> None:
     totals = source().tumbling_window(5).aggregate(Total())
     plan = optimize(totals.union(totals.shift(5)).plan())
-    assert [node.name for node in nodes(plan)] == ["Source", "Select", "WindowAggregate", "Shift", "Union"]
+    assert [node.name for node in plan.walk_all()] == ["Source", "Select", "WindowAggregate", "Shift", "Union"]
 
 
 def test_equal_parts_run_once() -> None:
@@ -110,7 +109,7 @@ def test_a_filter_of_an_outer_join_reaches_its_sources_and_runs_once() -> None:
     left: Any = sd.source("l", Row)
     right: Any = sd.source("r", Row)
     joined = left.left_join(right, on="k", select=lambda a, b: {"k": a.k, "v": a.v}).where(lambda e: e.k == "a")
-    assert [node.name for node in nodes(optimize(joined.plan()))] == [
+    assert [node.name for node in optimize(joined.plan()).walk_all()] == [
         "Source",
         "Where",
         "Source",
