@@ -27,7 +27,7 @@ from streamdsl.engine.operator import (
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import most_windows
 from streamdsl.errors import QueryError
-from streamdsl.plan.labels import labels, snake
+from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     NODES,
     AntiJoin,
@@ -43,6 +43,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.outputs import outputs_of
+from streamdsl.temporal.identifiers import snake
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Grid
 

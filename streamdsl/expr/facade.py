@@ -37,6 +37,21 @@ from streamdsl.expr.schema import Schema
 _FRACTION_POWER: Final = getattr(Fraction.__pow__, "__code__", None)
 
 
+def _infix(op: BinaryOp) -> Callable[[E, object], E]:
+    """Return the method of an infix operator."""
+    return lambda self, other: build(lambda left, right: Binary(op, left, right), self, other)
+
+
+def _reflected(op: BinaryOp) -> Callable[[E, object], E]:
+    """Return the method of an infix operator whose left operand is not an expression."""
+    return lambda self, other: build(lambda right, left: Binary(op, left, right), self, other)
+
+
+def _prefix(op: UnaryOp) -> Callable[[E], E]:
+    """Return the method of a prefix operator."""
+    return lambda self: build(lambda operand: Unary(op, operand), self)
+
+
 class E(SymbolicValue):
     """An expression over a row, with Python's operators. Its own names are private, so that all others are its value's.
 
@@ -60,106 +75,43 @@ class E(SymbolicValue):
     def _family(self) -> type[E]:
         return type(self)
 
-    def _binary(self, op: BinaryOp, other: object) -> E:
-        return build(lambda left, right: Binary(op, left, right), self, other)
-
-    def _reflected(self, op: BinaryOp, other: object) -> E:
-        return build(lambda right, left: Binary(op, left, right), self, other)
-
-    def _unary(self, op: UnaryOp) -> E:
-        return build(lambda operand: Unary(op, operand), self)
-
-    def __add__(self, other: object) -> E:
-        return self._binary("+", other)
-
-    def __radd__(self, other: object) -> E:
-        return self._reflected("+", other)
-
-    def __sub__(self, other: object) -> E:
-        return self._binary("-", other)
-
-    def __rsub__(self, other: object) -> E:
-        return self._reflected("-", other)
-
-    def __mul__(self, other: object) -> E:
-        return self._binary("*", other)
-
-    def __rmul__(self, other: object) -> E:
-        return self._reflected("*", other)
-
-    def __truediv__(self, other: object) -> E:
-        return self._binary("/", other)
-
-    def __rtruediv__(self, other: object) -> E:
-        return self._reflected("/", other)
-
-    def __floordiv__(self, other: object) -> E:
-        return self._binary("//", other)
-
-    def __rfloordiv__(self, other: object) -> E:
-        return self._reflected("//", other)
-
-    def __mod__(self, other: object) -> E:
-        return self._binary("%", other)
-
-    def __rmod__(self, other: object) -> E:
-        return self._reflected("%", other)
-
-    def __pow__(self, other: object) -> E:
-        return self._binary("**", other)
+    __add__ = _infix("+")
+    __radd__ = _reflected("+")
+    __sub__ = _infix("-")
+    __rsub__ = _reflected("-")
+    __mul__ = _infix("*")
+    __rmul__ = _reflected("*")
+    __truediv__ = _infix("/")
+    __rtruediv__ = _reflected("/")
+    __floordiv__ = _infix("//")
+    __rfloordiv__ = _reflected("//")
+    __mod__ = _infix("%")
+    __rmod__ = _reflected("%")
+    __pow__ = _infix("**")
+    __and__ = _infix("&")
+    __rand__ = _reflected("&")
+    __or__ = _infix("|")
+    __ror__ = _reflected("|")
+    __xor__ = _infix("^")
+    __rxor__ = _reflected("^")
+    __eq__ = _infix("==")
+    __ne__ = _infix("!=")
+    __lt__ = _infix("<")
+    __le__ = _infix("<=")
+    __gt__ = _infix(">")
+    __ge__ = _infix(">=")
 
     def __rpow__(self, other: object) -> E:
         # Before Python 3.13 a Fraction makes itself a float to be raised to what it does not know.
         if sys._getframe(1).f_code is _FRACTION_POWER:
             refuse("a Fraction has lost its exactness here", "write sd.lit(fraction) ** expression")
-        return self._reflected("**", other)
-
-    def __and__(self, other: object) -> E:
-        return self._binary("&", other)
-
-    def __rand__(self, other: object) -> E:
-        return self._reflected("&", other)
-
-    def __or__(self, other: object) -> E:
-        return self._binary("|", other)
-
-    def __ror__(self, other: object) -> E:
-        return self._reflected("|", other)
-
-    def __xor__(self, other: object) -> E:
-        return self._binary("^", other)
-
-    def __rxor__(self, other: object) -> E:
-        return self._reflected("^", other)
-
-    def __eq__(self, other: object) -> E:  # type: ignore[override]
-        return self._binary("==", other)
-
-    def __ne__(self, other: object) -> E:  # type: ignore[override]
-        return self._binary("!=", other)
-
-    def __lt__(self, other: object) -> E:
-        return self._binary("<", other)
-
-    def __le__(self, other: object) -> E:
-        return self._binary("<=", other)
-
-    def __gt__(self, other: object) -> E:
-        return self._binary(">", other)
-
-    def __ge__(self, other: object) -> E:
-        return self._binary(">=", other)
+        return _reflected("**")(self, other)
 
     __hash__ = SymbolicValue.__hash__
 
-    def __neg__(self) -> E:
-        return self._unary("-")
-
-    def __pos__(self) -> E:
-        return self._unary("+")
-
-    def __abs__(self) -> E:
-        return self._unary("abs")
+    __neg__ = _prefix("-")
+    __pos__ = _prefix("+")
+    __abs__ = _prefix("abs")
 
     def __invert__(self) -> E:
         if self._hint is bool or is_boolean(self._node):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 from streamdsl.plan.node import NODES, Node, Source
+from streamdsl.temporal.identifiers import snake
 
 
 def labels(plan: Node) -> dict[int, str]:
@@ -26,12 +25,6 @@ def labels(plan: Node) -> dict[int, str]:
 def _next(kind: str, found: dict[int, str]) -> str:
     """Return the next label of a kind. Kinds are numbered apart, as labels are part of result ids, which should not change."""
     return f"{kind}_{1 + sum(label.rpartition('_')[0] == kind for label in found.values())}"
-
-
-@cache
-def snake(name: str) -> str:
-    """Return a class name in snake case."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def by_name(*families: ModuleType) -> dict[type[Node], Any]:

@@ -22,16 +22,6 @@ Hints: TypeAlias = Mapping[str, Any]
 _NONE: Final = type(None)
 _KINDS: Final[Mapping[Any, str]] = {int: "int", float: "float", bool: "bool", str: "str", _NONE: "none"}
 _CLASSES: Final[Mapping[str, Any]] = {kind: cls for cls, kind in _KINDS.items()}
-_AGGREGATES: Final[Mapping[type, Any]] = {
-    builtin.Count: int,
-    builtin.CountDistinct: int,
-    builtin.Avg: float,
-    builtin.Quantile: float,
-    builtin.Variance: float,
-    builtin.TimeWeightedAvg: float,
-}
-_ALIKE: Final = (builtin.Sum, builtin.Min, builtin.Max, builtin.First, builtin.Last)
-"""Aggregates whose results have the type of their arguments."""
 
 
 def output_types(plan: Node) -> Hints:
@@ -148,13 +138,13 @@ def _common(hints: Sequence[Any]) -> Any:
 
 
 def _of_aggregate(agg: BoundAgg, around: _Around) -> Any:
-    for cls, hint in _AGGREGATES.items():
-        if isinstance(agg.function, cls):
-            return hint
+    gives = agg.function.gives if isinstance(agg.function, builtin.AnyBuiltin) else ""
+    if gives in _CLASSES:
+        return _CLASSES[gives]
     value = None if agg.argument is None else _of_expr(agg.argument, around)
-    if isinstance(agg.function, _ALIKE):
+    if gives == "V":
         return int if isinstance(agg.function, builtin.Sum) and value is bool else value
-    if isinstance(agg.function, builtin.Collect):
+    if gives == "list[V]":
         return None if value is None else types.GenericAlias(list, (value,))
     bases = (base for cls in type(agg.function).__mro__ for base in vars(cls).get("__orig_bases__", ()))
     out = next((typing.get_args(base)[-1] for base in bases if typing.get_args(base)), None)

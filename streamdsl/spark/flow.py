@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from streamdsl.spark.column_types import ColumnType
+from streamdsl.expr.schema import Schema
+from streamdsl.spark.column_types import ColumnType, RecordType
 from streamdsl.spark.expressions import Env, PayloadRef
 from streamdsl.spark.sql import Sql
-from streamdsl.temporal import Unit
+from streamdsl.temporal import Unit, common_unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,13 +91,53 @@ class GroupScope:
     groups: Mapping[int, Flow] = field(default_factory=dict)
     level: int | None = None
 
-    def key(self, flow: Flow) -> Sql | None:
+    def key(self, flow: Flow | JoinPairs) -> Sql | None:
         """Return the innermost group's key as a column of the flow, or None."""
         return next((Sql(key.column, key.type) for key in flow.keys if key.level == self.level), None)
 
     def env(self, flow: Flow, operator: str = "") -> Env:
         """Return the environment of an operator's expressions over the flow's rows."""
         return Env((PayloadRef(flow.type),), key=self.key(flow), operator=operator)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPairs:
+    """A lazily made frame of matching pairs: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
+
+    left: Flow
+    right: Flow
+    make: FrameFactory
+    keys: tuple[GroupKey, ...]
+
+    @property
+    def type(self) -> ColumnType:
+        """The type of the pair."""
+        return RecordType(Schema.tuple(2), (self.left.type, self.right.type))
+
+    @property
+    def sides(self) -> tuple[ColumnType, ColumnType]:
+        """The types of the left and the right payloads."""
+        return self.left.type, self.right.type
+
+    @property
+    def unit(self) -> Unit | None:
+        """The common unit of time."""
+        return common_unit(self.left.unit, self.right.unit)
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the group keys."""
+        return [key.column for key in self.keys]
+
+    def env(self, scope: GroupScope, operator: str = "") -> Env:
+        """Return the environment of an operator's expressions over a pair."""
+        rows = PayloadRef(self.left.type, "lp"), PayloadRef(self.right.type, "rp")
+        return Env(rows, key=scope.key(self), starts=("lle", "rle"), operator=operator)
+
+
+def ddl_of(keys: Sequence[GroupKey]) -> list[str]:
+    """Return the columns of group keys with their types."""
+    return [f"{key.column} {key.type.ddl}" for key in keys]
 
 
 def columns_of(keys: Sequence[GroupKey], prefix: str = "") -> list[str]:

@@ -30,7 +30,8 @@ def group_apply(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Fl
     level = node.input.level + 1
     inside = _inside(flow, GroupKey(level, key.type), key, scope)
     body = low.broadcast(low.lower(node.body, inside), inside.groups[level].keys, inside)
-    return _outside(_projected(low, node, body, inside), level)
+    made = stages.project(low, node, body, inside, node.projection, "its projection: ", node.body.schema)
+    return _outside(made, level)
 
 
 def _key(node: GroupApply, env: Env) -> Sql:
@@ -45,18 +46,6 @@ def _inside(flow: Flow, key: GroupKey, value: Sql, scope: GroupScope) -> GroupSc
     columns = [*flow.columns, f"{value.text} as {key.column}"]
     rows = flow.with_same_lifetimes(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
     return GroupScope({**scope.groups, key.level: rows}, key.level)
-
-
-def _projected(low: LoweringContext, node: GroupApply, body: Flow, inside: GroupScope) -> Flow:
-    env = inside.env(body, low.label(node))
-    try:
-        payload = to_sql(node.projection, env)
-    except NotNative as why:
-        step = stages.ProjectRows(node.projection)
-        return stages.map_rows(
-            low, node, body, inside, step, f"its projection: {why}", infer(node.projection, env), node.body.schema
-        )
-    return body.select(payload.type, p=payload.text)
 
 
 def _outside(flow: Flow, level: int) -> Flow:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.functions import expr
 
-from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.spark import stages
-from streamdsl.spark.column_types import ColumnType, RecordType, as_nullable, is_groupable
-from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql, to_test
-from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, window_clause
+from streamdsl.spark.column_types import as_nullable, is_groupable
+from streamdsl.spark.expressions import Env, infer, to_sql, to_test
+from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, JoinPairs, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.sql import NotNative, Sql, aliased, raise_error, struct
 from streamdsl.spark.time_buckets import JoinSide, bucketed_join, join_where
@@ -53,48 +51,8 @@ def _projected_in_python(
     out = infer(node.projection, pairs.env(scope))
     low.note(node, "rows", f"its projection: {why}")
     living = lambda: pairs.make().selectExpr(*columns)  # noqa: E731
-    made = stages.project_pairs(low, node, pairs.sides, living, pairs.keys, scope.level, out)
+    made = stages.project_pairs(low, node, pairs, living, scope.level, out)
     return Flow.of(out, pairs.unit, made, pairs.keys)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinPairs:
-    """A lazily made frame of matching pairs: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
-
-    left: Flow
-    right: Flow
-    make: FrameFactory
-    keys: tuple[GroupKey, ...]
-
-    @property
-    def type(self) -> ColumnType:
-        """The type of the pair."""
-        return RecordType(Schema.tuple(2), (self.left.type, self.right.type))
-
-    @property
-    def sides(self) -> tuple[ColumnType, ColumnType]:
-        """The types of the left and the right payloads."""
-        return self.left.type, self.right.type
-
-    @property
-    def unit(self) -> Any:
-        """The common unit of time."""
-        return common_unit(self.left.unit, self.right.unit)
-
-    @property
-    def key_columns(self) -> list[str]:
-        """The columns of the group keys."""
-        return [key.column for key in self.keys]
-
-    def env(self, scope: GroupScope, operator: str = "") -> Env:
-        """Return the environment of an operator's expressions over a pair."""
-        key = next((Sql(key.column, key.type) for key in self.keys if key.level == scope.level), None)
-        return Env(
-            (PayloadRef(self.left.type, "lp"), PayloadRef(self.right.type, "rp")),
-            key=key,
-            starts=("lle", "rle"),
-            operator=operator,
-        )
 
 
 def _pairs(low: LoweringContext, node: TwoInputs, scope: GroupScope) -> JoinPairs:
@@ -135,7 +93,7 @@ def _residual(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, scope: Gr
         test = to_test(where, pairs.env(scope, low.label(node)))
     except NotNative as why:
         low.note(node, "rows", f"its condition: {why}")
-        return dataclasses.replace(pairs, make=stages.filter_pairs(low, node, pairs.sides, pairs.make, pairs.keys, scope.level))
+        return dataclasses.replace(pairs, make=stages.filter_pairs(low, node, pairs, scope.level))
     return dataclasses.replace(pairs, make=lambda: pairs.make().where(test.text))
 
 

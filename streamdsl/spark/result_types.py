@@ -11,9 +11,6 @@ from streamdsl.spark.column_types import FLOAT, INT, ColumnType, ListType, Pickl
 from streamdsl.udm import builtin
 from streamdsl.udm.bases import UDM, IntervalEvent
 
-_FLOATS = (builtin.Avg, builtin.Quantile, builtin.Variance, builtin.TimeWeightedAvg)
-_RETURN_ARGUMENT = (builtin.Sum, builtin.Min, builtin.Max, builtin.First, builtin.Last)
-
 
 def result_type(module: UDM, argument: ColumnType | None = None) -> ColumnType | None:
     """Return the declared type of a module's results, or None.
@@ -21,22 +18,14 @@ def result_type(module: UDM, argument: ColumnType | None = None) -> ColumnType |
     >>> result_type(builtin.Median())
     ScalarType(kind='float', nullable=True)
     """
-    if isinstance(module, (builtin.Count, builtin.CountDistinct)):
-        return INT
-    if isinstance(module, builtin.Quantile) and module.method == "inverted_cdf":
-        return _if_declared(argument)
-    if isinstance(module, _FLOATS):
-        return as_nullable(FLOAT)
-    if isinstance(module, _RETURN_ARGUMENT):
-        return _if_declared(argument)
-    if isinstance(module, builtin.Collect):
-        item = _if_declared(argument)
-        return None if item is None else ListType(item, False)
-    return _annotated(module)
-
-
-def _if_declared(argument: ColumnType | None) -> ColumnType | None:
-    return None if argument is None or isinstance(argument, PickledType) else as_nullable(argument)
+    if not isinstance(module, builtin.AnyBuiltin):
+        return _annotated(module)
+    value = None if argument is None or isinstance(argument, PickledType) else as_nullable(argument)
+    if module.gives == "V" or (isinstance(module, builtin.Quantile) and module.method == "inverted_cdf"):
+        return value
+    if module.gives == "list[V]":
+        return None if value is None else ListType(value, False)
+    return INT if module.gives == "int" else as_nullable(FLOAT)
 
 
 def _annotated(module: UDM) -> ColumnType | None:

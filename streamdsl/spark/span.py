@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
 from streamdsl.expr.nodes import Whole
@@ -24,7 +26,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.spark import stages
 from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordType, as_nullable, unify
-from streamdsl.spark.expressions import convert_sql, infer, to_sql, to_test
+from streamdsl.spark.expressions import convert_sql, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.sql import NotNative, integer
@@ -44,14 +46,7 @@ def where(low: LoweringContext, node: Where, scope: GroupScope) -> Flow:
 
 def select(low: LoweringContext, node: Select, scope: GroupScope) -> Flow:
     """Each row with the projection of its payload."""
-    flow = low.lower(node.input, scope)
-    env = scope.env(flow, low.label(node))
-    try:
-        payload = to_sql(node.projection, env)
-    except NotNative as why:
-        return stages.map_rows(low, node, flow, scope, stages.ProjectRows(node.projection), why, infer(node.projection, env))
-    low.note(node, "native")
-    return flow.select(payload.type, p=payload.text)
+    return stages.project(low, node, low.lower(node.input, scope), scope, node.projection)
 
 
 def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Flow:
@@ -153,13 +148,7 @@ def union(low: LoweringContext, node: Union, scope: GroupScope) -> Flow:
     flows = low.align([low.lower(part, scope) for part in node.parts], scope)
     kind = unify([flow.type for flow in flows])
     parts = [as_type(low, node, flow, kind, scope) for flow in flows]
-
-    def make() -> Any:
-        frame = parts[0].make()
-        for part in parts[1:]:
-            frame = frame.unionByName(part.make())
-        return frame
-
+    make = lambda: reduce(DataFrame.unionByName, [part.make() for part in parts])  # noqa: E731
     return Flow.of(kind, common_unit(*(flow.unit for flow in flows)), make, flows[0].keys)
 
 

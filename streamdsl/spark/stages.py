@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
@@ -13,8 +16,8 @@ from streamdsl.plan.properties import expressions
 from streamdsl.spark import grid_sql
 from streamdsl.spark.codec import check_portable
 from streamdsl.spark.column_types import ColumnType, PickledType, RecordType, as_nullable, is_native, type_of_class
-from streamdsl.spark.expressions import Env, to_sql
-from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope
+from streamdsl.spark.expressions import Env, infer, to_sql
+from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, JoinPairs, ddl_of
 from streamdsl.spark.group_stage import TAG, GroupStage
 from streamdsl.spark.lowering_context import ExecutionMode, LoweringContext
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
@@ -41,15 +44,16 @@ __all__ = [
     "Alter",
     "Filter",
     "Flatten",
-    "ProjectRows",
     "Reencode",
     "apply_groups",
     "construct_payloads",
     "filter_pairs",
     "map_rows",
     "partial_aggregation",
+    "project",
     "project_pairs",
     "publish_payloads",
+    "run_in_worker",
     "with_join_keys",
     "with_key",
     "with_python_key",
@@ -71,49 +75,49 @@ def map_rows(
     _check_key(low, node, flow.keys, scope.level)
     reader = BatchReader((payload_of(flow.type, schema or node.inputs[0].schema),), _group_key(flow.keys, scope.level))
     kind = out or flow.type
-    return Flow.of(kind, flow.unit, _mapped(low, node, flow.make, step, reader, kind, _ddl(flow, kind)), flow.keys)
+    return Flow.of(
+        kind, flow.unit, _map_in_arrow(low.label(node), flow.make, step, reader, kind, _ddl(flow.keys, kind)), flow.keys
+    )
 
 
-def filter_pairs(
-    low: LoweringContext,
-    node: TwoInputs,
-    sides: tuple[ColumnType, ColumnType],
-    make: FrameFactory,
-    keys: Sequence[GroupKey],
-    level: int | None,
-) -> FrameFactory:
+def project(
+    low: LoweringContext, node: Node, flow: Flow, scope: GroupScope, projection: Expr, why: str = "", schema: Schema | None = None
+) -> Flow:
+    """Return the flow with a projection of its payloads, in SQL if that can be; `why` is said before the reason if not."""
+    env = scope.env(flow, low.label(node))
+    low.note(node, "native")
+    try:
+        payload = to_sql(projection, env)
+    except NotNative as reason:
+        return map_rows(low, node, flow, scope, ProjectRows(projection), f"{why}{reason}", infer(projection, env), schema)
+    return flow.select(payload.type, p=payload.text)
+
+
+def filter_pairs(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, level: int | None) -> FrameFactory:
     """Return the pairs that meet the node's condition, evaluated in Python."""
     assert node.matching.where is not None
-    times = ["lle bigint", "lre bigint", "rle bigint", "rre bigint"]
-    ddl = [*times, f"lp {sides[0].ddl}", f"rp {sides[1].ddl}", *(f"{key.column} {key.type.ddl}" for key in keys)]
-    _check_key(low, node, keys, level)
-    reader = _pair_reader(node, sides, keys, level)
-    return _mapped(low, node, make, Filter(node.matching.where), reader, sides[0], ddl)
+    left, right = pairs.sides
+    ddl = ["lle bigint", "lre bigint", "rle bigint", "rre bigint", f"lp {left.ddl}", f"rp {right.ddl}", *ddl_of(pairs.keys)]
+    reader = _pair_reader(low, node, pairs, level)
+    return _map_in_arrow(low.label(node), pairs.make, Filter(node.matching.where), reader, left, ddl)
 
 
 def project_pairs(
-    low: LoweringContext,
-    node: Join,
-    sides: tuple[ColumnType, ColumnType],
-    make: FrameFactory,
-    keys: Sequence[GroupKey],
-    level: int | None,
-    out: ColumnType,
+    low: LoweringContext, node: Join, pairs: JoinPairs, make: FrameFactory, level: int | None, out: ColumnType
 ) -> FrameFactory:
     """Return the rows of pairs with the node's projection, evaluated in Python."""
     assert node.projection is not None
-    names = ["le", "re", "lle", "rle", "lp", "rp", *(key.column for key in keys)]
-    ddl = ["le bigint", "re bigint", f"p {out.ddl}", *(f"{key.column} {key.type.ddl}" for key in keys)]
-    _check_key(low, node, keys, level)
-    reader = _pair_reader(node, sides, keys, level)
-    return _mapped(low, node, make, ProjectPairs(node.projection), reader, out, ddl, names)
+    names = ["le", "re", "lle", "rle", "lp", "rp", *pairs.key_columns]
+    reader = _pair_reader(low, node, pairs, level)
+    return _map_in_arrow(low.label(node), make, ProjectPairs(node.projection), reader, out, _ddl(pairs.keys, out), names)
 
 
-def _pair_reader(
-    node: TwoInputs, sides: tuple[ColumnType, ColumnType], keys: Sequence[GroupKey], level: int | None
-) -> BatchReader:
-    left, right = payload_of(sides[0], node.left.schema, "lp"), payload_of(sides[1], node.right.schema, "rp")
-    return BatchReader((left, right), _group_key(keys, level), False, ("lle", "rle"))
+def _pair_reader(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, level: int | None) -> BatchReader:
+    _check_key(low, node, pairs.keys, level)
+    left, right = (
+        payload_of(kind, below.schema, name) for kind, below, name in zip(pairs.sides, node.inputs, ("lp", "rp"), strict=True)
+    )
+    return BatchReader((left, right), _group_key(pairs.keys, level), False, ("lle", "rle"))
 
 
 def _check_key(low: LoweringContext, node: Node, keys: Sequence[GroupKey], level: int | None) -> None:
@@ -134,20 +138,6 @@ def payload_of(kind: ColumnType, schema: Schema | None, column: str = "p") -> Pa
     return PayloadColumn(column, kind, kind.schema if isinstance(kind, RecordType) else schema)
 
 
-def _mapped(
-    low: LoweringContext,
-    node: Node,
-    make: FrameFactory,
-    step: Step,
-    reader: BatchReader,
-    out: ColumnType,
-    ddl: Sequence[str],
-    columns: Sequence[str] | None = None,
-) -> FrameFactory:
-    """Return a frame after a step that takes `columns` and returns those of `ddl`; by default these have the same names."""
-    return _map_in_arrow(low.label(node), make, step, reader, out, ddl, columns)
-
-
 def _map_in_arrow(
     label: str,
     make: FrameFactory,
@@ -157,29 +147,23 @@ def _map_in_arrow(
     ddl: Sequence[str],
     columns: Sequence[str] | None = None,
 ) -> FrameFactory:
+    """Return a frame after a step that takes `columns` and returns those of `ddl`; by default these have the same names."""
     blob = ship(RowStage(label, step, reader, out), label)
     names = columns or [column.split(" ")[0] for column in ddl]
-    return lambda: make().selectExpr(*names).mapInArrow(_row_function(blob), ", ".join(ddl))
+    return lambda: make().selectExpr(*names).mapInArrow(run_in_worker(blob), ", ".join(ddl))
 
 
-def _ddl(flow: Flow, kind: ColumnType) -> list[str]:
-    return ["le bigint", "re bigint", f"p {kind.ddl}", *(f"{key.column} {key.type.ddl}" for key in flow.keys)]
+def _ddl(keys: Sequence[GroupKey], kind: ColumnType) -> list[str]:
+    return ["le bigint", "re bigint", f"p {kind.ddl}", *ddl_of(keys)]
 
 
-def _row_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    def run(batches: Iterable[Any]) -> Iterator[Any]:
-        from streamdsl.spark.worker import run_rows
+def run_in_worker(blob: bytes) -> Callable[[Any], Any]:
+    """Return the function that runs a shipped stage in a worker, on the batches of a partition or the table of a group."""
 
-        return run_rows(blob, batches)
+    def run(data: Any) -> Any:
+        from streamdsl.spark.worker import load_stage
 
-    return run
-
-
-def _group_function(blob: bytes) -> Callable[[Any], Any]:
-    def run(table: Any) -> Any:
-        from streamdsl.spark.worker import run_group
-
-        return run_group(blob, table)
+        return load_stage(blob).run(data)
 
     return run
 
@@ -228,8 +212,8 @@ def with_python_key(
     """Return the flow's frame with the encoded key as column `j`, which Python computes."""
     low.note(node, "rows", f"its key: {why}")
     reader = BatchReader((payload_of(flow.type, schema or node.inputs[0].schema),), None)
-    ddl = [*_ddl(flow, flow.type), "j binary"]
-    return _mapped(low, node, flow.make, KeyColumn(key), reader, flow.type, ddl, flow.columns)
+    ddl = [*_ddl(flow.keys, flow.type), "j binary"]
+    return _map_in_arrow(low.label(node), flow.make, KeyColumn(key), reader, flow.type, ddl, flow.columns)
 
 
 def apply_groups(
@@ -260,7 +244,7 @@ def apply_groups(
     def make() -> Any:
         tagged = _tagged(flows, [frame() for frame in frames], names or ["0 as whole"])
         grouped = tagged.groupBy(*(names or ["whole"]))
-        return grouped.applyInArrow(_group_function(blob), ", ".join(_ddl(flows[0], out))).where("le < re")
+        return grouped.applyInArrow(run_in_worker(blob), ", ".join(_ddl(keys, out))).where("le < re")
 
     return Flow.of(out, flows[0].unit, make, keys)
 
@@ -282,10 +266,7 @@ def _tagged(flows: Sequence[Flow], frames: Sequence[Any], names: Sequence[str]) 
     for tag, frame in enumerate(frames):
         payloads = [f"p as p{i}" if i == tag else f"cast(null as {flow.type.ddl}) as p{i}" for i, flow in enumerate(flows)]
         parts.append(frame.selectExpr(*names, f"'{tag}' as {TAG}", "le", "re", *payloads))
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionByName(part)
-    return whole
+    return reduce(DataFrame.unionByName, parts)
 
 
 def partial_aggregation(
@@ -300,15 +281,15 @@ def partial_aggregation(
     reader = BatchReader((payload_of(flow.type, node.input.schema),), _group_key(flow.keys, scope.level))
     states = ship(PartialStage(label, windows, node.aggregates, reader, names), label)
     whole = ship(MergeStage(label, windows, tuple(agg.function for agg in node.aggregates), names), label)
-    keys = [f"{key.column} {key.type.ddl}" for key in flow.keys]
+    keys = ddl_of(flow.keys)
     state_ddl = [*keys, "w bigint", "j bigint", "held binary"]
     columns = [f"{name} {field.ddl}" for name, field in zip(record.schema.names, record.fields, strict=True)]
     result_ddl = ["le bigint", "re bigint", *columns, *keys]
 
     def make() -> Any:
         rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
-        parts = rows.mapInArrow(_row_function(states), ", ".join(state_ddl))
-        return parts.groupBy(*names, "j").applyInArrow(_group_function(whole), ", ".join(result_ddl))
+        parts = rows.mapInArrow(run_in_worker(states), ", ".join(state_ddl))
+        return parts.groupBy(*names, "j").applyInArrow(run_in_worker(whole), ", ".join(result_ddl))
 
     return Flow.of(record, flow.unit, make, flow.keys)
 
@@ -320,10 +301,12 @@ def construct_payloads(node: Source, flow: Flow) -> Flow:
     out = PickledType(type_of_class(node.payload.cls))
     reader = BatchReader((payload_of(flow.type, None),))
     label = f"source:{node.source}"
-    return Flow.of(out, flow.unit, _map_in_arrow(label, flow.make, Construct(node.payload.cls), reader, out, _ddl(flow, out)))
+    return Flow.of(
+        out, flow.unit, _map_in_arrow(label, flow.make, Construct(node.payload.cls), reader, out, _ddl(flow.keys, out))
+    )
 
 
 def publish_payloads(flow: Flow, public: ColumnType) -> Flow:
     """Return a flow with its payloads encoded as their public types."""
     reader = BatchReader((payload_of(flow.type, None),))
-    return Flow.of(public, flow.unit, _map_in_arrow("output", flow.make, Publish(), reader, public, _ddl(flow, public)))
+    return Flow.of(public, flow.unit, _map_in_arrow("output", flow.make, Publish(), reader, public, _ddl(flow.keys, public)))

@@ -20,6 +20,7 @@ from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.partial_stage import why_not_partial
 from streamdsl.spark.portion import portion_size
 from streamdsl.spark.result_types import result_type
+from streamdsl.spark.row_stage import ProjectRows
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
@@ -113,7 +114,7 @@ def _projected(low: LoweringContext, node: WindowAggregate, windowed: Flow, scop
     except NotNative as why:
         whole = windowed.then(lambda df: df.selectExpr("le", "re", f"{record.whole().text} as p", *windowed.key_columns))
         return stages.map_rows(
-            low, node, whole, scope, stages.ProjectRows(node.projection), f"its projection: {why}", infer(node.projection, env)
+            low, node, whole, scope, ProjectRows(node.projection), f"its projection: {why}", infer(node.projection, env)
         )
     return windowed.then(lambda df: df.selectExpr("le", "re", f"{payload.text} as p", *windowed.key_columns), payload.type)
 

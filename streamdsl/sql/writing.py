@@ -34,18 +34,7 @@ from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot
 _SAME: Final = ("+", "-", "*", "/", "%", "<", "<=", ">", ">=")
 _SIGNS: Final = {"&": "AND", "|": "OR", "==": "=", "!=": "<>", **dict(zip(_SAME, _SAME, strict=True))}
 _AGGREGATES: Final[Mapping[type, str]] = {
-    builtin.Count: "count",
-    builtin.Sum: "sum",
-    builtin.Avg: "avg",
-    builtin.Min: "min",
-    builtin.Max: "max",
-    builtin.Median: "median",
-    builtin.Variance: "variance",
-    builtin.Stddev: "stddev",
-    builtin.First: "first",
-    builtin.Last: "last",
-    builtin.Collect: "collect",
-    builtin.TimeWeightedAvg: "time_weighted_avg",
+    kind: name for name, kind in builtin.BUILTINS.items() if name not in ("count_distinct", "quantile")
 }
 _CASTS: Final = {"int": "INT", "float": "FLOAT", "str": "TEXT", "bool": "BOOL"}
 Texts = Callable[[Field], str]

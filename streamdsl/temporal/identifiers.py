@@ -1,6 +1,9 @@
-"""Names that users give: normalized to `str`, and quoted where code is generated."""
+"""Names: those that users give as `str`, and quoted where code is generated; those of classes in snake case."""
 
 from __future__ import annotations
+
+import re
+from functools import cache
 
 
 def exact(name: str) -> str:
@@ -20,3 +23,13 @@ def literal(name: str) -> str:
     "it's" 'a\nb'
     """
     return ascii(exact(name))
+
+
+@cache
+def snake(name: str) -> str:
+    """Return a class name in snake case.
+
+    >>> snake("GroupApply")
+    'group_apply'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -12,19 +12,29 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
+from streamdsl.temporal.identifiers import snake
 from streamdsl.temporal.payload import is_nan, payload_key
 from streamdsl.udm.bases import UDA, IntervalEvent, TimeSensitiveUDA, WindowDescriptor
 
+Gives: TypeAlias = Literal["int", "float", "V", "list[V]"]
+"""What type the results of a built-in aggregate have; V is that of the values."""
 
-class Builtin(UDA[Any, Any]):
-    """The base of built-in aggregates, which are equal if they have the same class and settings."""
+
+class AnyBuiltin:
+    """The base of built-in aggregates: they have the name of their class."""
+
+    gives: ClassVar[Gives] = "V"
 
     @property
     def label(self) -> str:
-        return type(self).__name__.lower()
+        return snake(type(self).__name__)
+
+
+class Builtin(AnyBuiltin, UDA[Any, Any]):
+    """The base of built-in aggregates of payloads, which are equal if they have the same class and settings."""
 
     def compute_result(self, payloads: Sequence[Any]) -> Any:
         values = [value for value in payloads if value is not None]
@@ -48,6 +58,7 @@ class Count(Builtin):
     2
     """
 
+    gives: ClassVar[Gives] = "int"
     empty_result: Any = 0
 
     def of_values(self, values: list[Any]) -> int:
@@ -71,6 +82,8 @@ class Avg(Builtin):
     >>> Avg().compute_result([4, 8])
     6.0
     """
+
+    gives: ClassVar[Gives] = "float"
 
     def of_values(self, values: list[Any]) -> Any:
         return exact_sum(values) / len(values)
@@ -105,6 +118,7 @@ class Quantile(Builtin):
     (2, 1)
     """
 
+    gives: ClassVar[Gives] = "float"
     q: float
     method: Literal["linear", "inverted_cdf"]
 
@@ -154,6 +168,8 @@ class Variance(Builtin):
     2.0
     """
 
+    gives: ClassVar[Gives] = "float"
+
     def of_values(self, values: list[Any]) -> Any:
         if len(values) < 2:
             return None
@@ -182,10 +198,7 @@ class CountDistinct(Builtin):
     2
     """
 
-    @property
-    def label(self) -> str:
-        return "count_distinct"
-
+    gives: ClassVar[Gives] = "int"
     empty_result: Any = 0
 
     def of_values(self, values: list[Any]) -> int:
@@ -225,6 +238,7 @@ class Collect(Builtin):
     [3, 1]
     """
 
+    gives: ClassVar[Gives] = "list[V]"
     order_insensitive: ClassVar[bool] = False
 
     @property
@@ -235,7 +249,7 @@ class Collect(Builtin):
         return values
 
 
-class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
+class TimeWeightedAvg(AnyBuiltin, TimeSensitiveUDA[Any, Any]):
     """The sum of value x duration inside the window, divided by the window's duration; always fully clipped (paper 001, IV.C).
 
     >>> events = [IntervalEvent(0, 3, 4.0), IntervalEvent(2, 10, 8.0)]
@@ -243,12 +257,9 @@ class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
     7.6
     """
 
+    gives: ClassVar[Gives] = "float"
     always_clipped: ClassVar[bool] = True
     ignores_ends_beyond_window: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:
-        return "time_weighted_avg"
 
     def compute_result(self, events: Sequence[IntervalEvent[Any]], window: WindowDescriptor) -> Any:
         known = [event for event in events if event.payload is not None]
@@ -261,6 +272,11 @@ class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
 
     def __hash__(self) -> int:
         return hash(type(self))
+
+
+_SIMPLE: Final[tuple[Any, ...]] = (Count, Sum, Avg, Min, Max, Median, Quantile, Stddev, Variance, CountDistinct, First, Last)
+BUILTINS: Final[dict[str, Any]] = {snake(kind.__name__): kind for kind in (*_SIMPLE, Collect, TimeWeightedAvg)}
+"""The built-in aggregates by name."""
 
 
 def exact_sum(values: Iterable[Any]) -> Any:

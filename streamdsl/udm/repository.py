@@ -37,24 +37,8 @@ Made: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any] | UDSO[Any, Any, Any]
 Module: TypeAlias = Made | type[AnyUDA[Any, Any]] | type[AnyUDO[Any, Any]] | type[UDSO[Any, Any, Any]] | Udf[..., Any]
 T = TypeVar("T", default=Any)
 M = TypeVar("M", bound=Module)
-
-_BUILTINS: Final[dict[str, tuple[type[AnyUDA[Any, Any]], str]]] = {
-    "avg": (builtin.Avg, "float -> float"),
-    "collect": (builtin.Collect, "V -> list[V]"),
-    "count": (builtin.Count, "object -> int"),
-    "count_distinct": (builtin.CountDistinct, "object -> int"),
-    "first": (builtin.First, "V -> V"),
-    "last": (builtin.Last, "V -> V"),
-    "max": (builtin.Max, "V -> V"),
-    "median": (builtin.Median, "float -> float"),
-    "min": (builtin.Min, "V -> V"),
-    "quantile": (builtin.Quantile, "float -> float"),
-    "stddev": (builtin.Stddev, "float -> float"),
-    "sum": (builtin.Sum, "V -> V"),
-    "time_weighted_avg": (builtin.TimeWeightedAvg, "float -> float"),
-    "variance": (builtin.Variance, "float -> float"),
-}
-"""The built-in aggregates, with their signatures in `streamdsl.aggregates`."""
+_TAKES: Final = {"int": "object", "float": "float"}
+"""What built-in aggregates take, by what they give: as `streamdsl.aggregates` says."""
 
 
 class Offer(NamedTuple):
@@ -249,7 +233,8 @@ class Repository:
 def _installed_offers() -> Iterator[tuple[str, Offer]]:
     from importlib.metadata import entry_points
 
-    for name, (module, signature) in _BUILTINS.items():
+    for name, module in builtin.BUILTINS.items():
+        signature = f"{_TAKES.get(module.gives, 'V')} -> {module.gives}"
         yield name, Offer(BUILT_IN, _path(module), partial(_itself, module), signature)
     for point in entry_points(group=GROUP):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else "a distribution without metadata"

@@ -80,65 +80,28 @@ class Aggregates(ABC):
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
         """Return an aggregate's value."""
 
-    def count(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the number of rows, or of values that are not None."""
-        return self._take(builtin.Count(), f, where)
-
-    def sum(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the sum."""
-        return self._take(builtin.Sum(), f, where)
-
-    def avg(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the mean."""
-        return self._take(builtin.Avg(), f, where)
-
-    def min(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the smallest value."""
-        return self._take(builtin.Min(), f, where)
-
-    def max(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the largest value."""
-        return self._take(builtin.Max(), f, where)
-
-    def median(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the middle value."""
-        return self._take(builtin.Median(), f, where)
-
     def quantile(self, f: Any, q: float, method: Literal["linear", "inverted_cdf"] = "linear", *, where: Any = None) -> Any:
         """Return the q-quantile."""
         return self._take(builtin.Quantile(q, method), f, where)
 
-    def stddev(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the sample standard deviation."""
-        return self._take(builtin.Stddev(), f, where)
-
-    def variance(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the sample variance."""
-        return self._take(builtin.Variance(), f, where)
-
-    def count_distinct(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the number of different values."""
-        return self._take(builtin.CountDistinct(), f, where)
-
-    def first(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the value of the first row in order of (LE, payload)."""
-        return self._take(builtin.First(), f, where)
-
-    def last(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the value of the last row in order of (LE, payload)."""
-        return self._take(builtin.Last(), f, where)
-
-    def collect(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the list of all values in order of (LE, payload)."""
-        return self._take(builtin.Collect(), f, where)
-
-    def time_weighted_avg(self, f: Any = None, *, where: Any = None) -> Any:
-        """Return the sum of value x duration inside the window, divided by the window's duration."""
-        return self._take(builtin.TimeWeightedAvg(), f, where)
-
     def udm(self, module: Any, f: Any = None, *, where: Any = None) -> Any:
         """Return the value of a user-defined aggregate."""
         return self._take(_instance(module), f, where)
+
+
+def _method(name: str, kind: type[AnyUDA[Any, Any]]) -> Callable[..., Any]:
+    """Return the method of a window for a built-in aggregate without settings."""
+
+    def method(self: Aggregates, f: Any = None, *, where: Any = None) -> Any:
+        return self._take(kind(), f, where)
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"{Aggregates.__name__}.{name}", kind.__doc__
+    return method
+
+
+for _name, _kind in builtin.BUILTINS.items():
+    if _name not in vars(Aggregates):
+        setattr(Aggregates, _name, _method(_name, _kind))
 
 
 def _instance(module: Any) -> AnyUDA[Any, Any]:
@@ -189,9 +152,8 @@ class TracingWindow(SymbolicValue, Aggregates):
         return (tuple(bound), expr) if attempt.covers(expr, *arguments) else None
 
     def __getattr__(self, name: str) -> Any:
-        known = [name for name in vars(Aggregates) if not name.startswith("_")]
         raise QueryError(
-            f"a window has no {name!r}; it has: key, {', '.join(known)}",
+            f"a window has no {name!r}; it has: {', '.join(['key', *builtin.BUILTINS, 'udm'])}",
             hint="use w.udm(MyUDA(), lambda e: ...) for your own aggregate",
         )
 

@@ -19,11 +19,12 @@ from streamdsl.errors import CheckpointError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
 from streamdsl.spark.micro_batches import query_id
+from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import record_figures
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard import Shard
 from streamdsl.spark.streaming.stage_layout import ShardedStage
-from streamdsl.spark.streaming.streaming_frame import lay_out_stages, ship_exchange, unpacked_events, worker_function
+from streamdsl.spark.streaming.streaming_frame import lay_out_stages, ship_exchange, unpacked_events
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, Message, from_ipc, messages_of
 from streamdsl.temporal import Unit
 
@@ -51,7 +52,7 @@ def plan_on_driver(
     messages = [
         flows[exchange.origin.source]
         .make()
-        .mapInArrow(worker_function(ship_exchange(exchange)), MESSAGE)
+        .mapInArrow(run_in_worker(ship_exchange(exchange)), MESSAGE)
         .withColumn("part", lit(number))
         for number, sharded in enumerate(stages)
         for exchange in sharded.exchanges

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -23,6 +23,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.source_frames import events_of_frame
+from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import with_metrics
 from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
 from streamdsl.spark.streaming.plan_stages import PlanStage
@@ -98,7 +99,7 @@ def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[i
         for exchange in sharded.exchanges
     ]
     routed = [
-        frame.mapInArrow(worker_function(ship_exchange(exchange)), MESSAGE)
+        frame.mapInArrow(run_in_worker(ship_exchange(exchange)), MESSAGE)
         for frame, exchange in zip(frames, sharded.exchanges, strict=True)
     ]
     processor = shard_processor(ship(sharded.shard_stage, "the query"))
@@ -128,17 +129,6 @@ def has_protobuf() -> bool:
         return importlib.util.find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
         return False
-
-
-def worker_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return a function that runs a shipped stage on a worker."""
-
-    def run(batches: Iterable[Any]) -> Iterator[Any]:
-        from streamdsl.spark.worker import run_rows
-
-        return run_rows(blob, batches)
-
-    return run
 
 
 def unpacked_events(sent: DataFrame, kind: ColumnType, unit: Unit | None) -> DataFrame:
