@@ -65,6 +65,10 @@ R = TypeVar("R")
 
 On: TypeAlias = str | list[str] | tuple[Callable[[L], object], Callable[[R], object]]
 """What makes two rows match: a field's name, a list of names, or a pair of lambdas for the left and the right key."""
+Condition: TypeAlias = Callable[[L, R], object]
+"""A condition over a left row and a right one."""
+By: TypeAlias = Callable[[L], object] | str | Sequence[str]
+"""A key: a lambda, a field's name, or a list of names."""
 
 __all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
 
@@ -240,12 +244,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         return timed._windowed(Frame(SessionWindow(to_duration(gap, timed._unit), longest), clip, output))
 
     def windows(
-        self,
-        spec: AnySequence,
-        start: TimeLike | None = None,
-        *,
-        clip: Clip = Clip.NONE,
-        output: Output = Output.ALIGN,
+        self, spec: AnySequence, start: TimeLike | None = None, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
     ) -> W:
         """Make the windows of a sequence of `streamdsl.astral`, by time or by position, of a query that starts at `start`.
 
@@ -362,9 +361,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     @overload
     def alter_lifetime(
-        self,
-        start: Callable[[T], int] | TimeLike | None = None,
-        duration: Callable[[T], int] | DurationLike | None = None,
+        self, start: Callable[[T], int] | TimeLike | None = None, duration: Callable[[T], int] | DurationLike | None = None
     ) -> Stream[T]: ...
     @overload
     def alter_lifetime(
@@ -451,7 +448,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.alter_duration(self._node, CHRONON))
 
-    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]:
+    def to_edges(self, key: By[T] | None = None) -> Stream[T]:
         """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
 
             time      0         10        20
@@ -625,7 +622,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.Scan(self._node, building.stream_operator(module)))
 
-    def throttle(self, period: DurationLike, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]:
+    def throttle(self, period: DurationLike, key: By[T] | None = None) -> Stream[T]:
         """Let a row pass if its LE is at least `period` after that of the last row of the same key that passed; drop the others.
 
             time      0         10        20
@@ -673,15 +670,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         end: TimeLike = INFINITY,
         offset: DurationLike = 0,
     ) -> Stream[U]: ...
-    def fill(
-        self,
-        every: Any,
-        value: Any,
-        *,
-        start: Any = None,
-        end: Any = INFINITY,
-        offset: Any = 0,
-    ) -> Any:
+    def fill(self, every: Any, value: Any, *, start: Any = None, end: Any = INFINITY, offset: Any = 0) -> Any:
         """Add a row with `value` for the time in which there is none, cut at every time `offset + k * every`.
 
         From `start` (None: from the first row, as in a group always) until `end`. A cell is filled when the CTI reaches it; CTIs
@@ -732,18 +721,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     @overload
     def match(
-        self,
-        pattern: Callable[[Steps[T]], Pattern[Any]],
-        *,
-        by: Callable[[T], object] | str | Sequence[str] | None = None,
-        overlapping: bool = False,
+        self, pattern: Callable[[Steps[T]], Pattern[Any]], *, by: By[T] | None = None, overlapping: bool = False
     ) -> Stream[Record]: ...
     @overload
     def match(
         self,
         pattern: Callable[[Steps[T]], Pattern[Any]],
         *,
-        by: Callable[[T], object] | str | Sequence[str] | None = None,
+        by: By[T] | None = None,
         overlapping: bool = False,
         select: Callable[[Record], V],
     ) -> Stream[V]: ...
@@ -798,17 +783,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._over(algebra.Union((self._node, *(_stream(other)._node for other in others))), *others)
 
     @overload
-    def join(
-        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
-    ) -> Stream[tuple[T, U]]: ...
+    def join(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[tuple[T, U]]: ...
     @overload
     def join(
-        self,
-        other: Stream[U],
-        on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
-        *,
-        select: Callable[[T, U], V],
+        self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None, *, select: Callable[[T, U], V]
     ) -> Stream[V]: ...
     def join(self, other: Any, on: Any = None, where: Any = None, *, select: Any = None) -> Any:
         """Give every matching pair for the time that both rows live; the CTI is the smaller of the two.
@@ -833,14 +811,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     @overload
     def left_join(
-        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
+        self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None
     ) -> Stream[tuple[T, U | None]]: ...
     @overload
     def left_join(
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         select: Callable[[T, U | None], V],
     ) -> Stream[V]: ...
@@ -868,14 +846,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     @overload
     def full_join(
-        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
+        self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None
     ) -> Stream[tuple[T | None, U | None]]: ...
     @overload
     def full_join(
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         select: Callable[[T | None, U | None], V],
     ) -> Stream[V]: ...
@@ -899,7 +877,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(derived.full_join(*self._joined(other, on, where, select)), other)
 
-    def anti_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+    def anti_join(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[T]:
         """Give each left row for the time that no matching right row lives, as maximal pieces; `on` and `where` as for `join`.
 
         The CTI is the smaller of the two.
@@ -923,7 +901,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         before: DurationLike,
         after: DurationLike,
@@ -934,7 +912,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         before: DurationLike,
         after: DurationLike,
@@ -981,7 +959,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
@@ -992,7 +970,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         tolerance: DurationLike | None = None,
         how: Literal["left"],
@@ -1003,7 +981,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
@@ -1015,7 +993,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         self,
         other: Stream[U],
         on: On[T, U] | None = None,
-        where: Callable[[T, U], object] | None = None,
+        where: Condition[T, U] | None = None,
         *,
         tolerance: DurationLike | None = None,
         how: Literal["left"],
@@ -1062,7 +1040,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left")
         return timed._over(node, other)
 
-    def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+    def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[T]:
         """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.
 
         The CTI is the smaller of the two.
@@ -1082,7 +1060,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         right = _stream(other)._node
         return self._over(algebra.SemiJoin(self._node, right, self._matching(right, on, where)), other)
 
-    def clip_by(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+    def clip_by(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[T]:
         """End each left row at the first matching right LE strictly after its own LE; `on` and `where` as for `join`.
 
         The CTI is the smaller of the two.
