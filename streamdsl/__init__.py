@@ -28,7 +28,7 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.expr.expression_functions import col, is_none, lit, not_, udf, when
 from streamdsl.sources import (
     from_arrow,
     from_csv,

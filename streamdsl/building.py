@@ -11,19 +11,19 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.functions import Then, When
+from streamdsl.expr.expression_functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from streamdsl.plan import derived
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.payload import is_taken
 from streamdsl.temporal.time import add_time
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti

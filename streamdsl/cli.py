@@ -38,7 +38,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from streamdsl.checks.command import check_named
+    from streamdsl.checks.check_command import check_named
 
     return max(map(check_named, options.queries))
 

@@ -7,7 +7,7 @@ CHT
   [1, 2) word='tide'
 """
 
-from streamdsl.expr.functions import (
+from streamdsl.expr.expression_functions import (
     cast,
     coalesce,
     col,

@@ -14,7 +14,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.facade import E
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.pattern_steps import PatternStep
 
 if TYPE_CHECKING:
     from streamdsl.temporal import DurationLike, Record

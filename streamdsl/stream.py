@@ -1130,7 +1130,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 2) 7
         """
-        from streamdsl.binding import bind
+        from streamdsl.query_binding import bind
 
         queries = {name: (value._node, value._bindings) for name, value in named.items() if isinstance(value, Stream)}
         return Stream(*bind((self._node, self._bindings), named, queries))

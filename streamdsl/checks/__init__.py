@@ -4,7 +4,7 @@ Programs call `check`; the command line is `python -m streamdsl check module:que
 """
 
 from streamdsl.checks.all_checks import CHECKS, findings
+from streamdsl.checks.check_query import check
 from streamdsl.checks.finding import Finding, Level
-from streamdsl.checks.query import check
 
 __all__ = ["CHECKS", "Finding", "Level", "check", "findings"]

@@ -7,8 +7,7 @@ from typing import Final, TypeAlias
 
 from streamdsl.checks.cost import every_row_with_every_other, filters_above_modules, opaque_lambdas
 from streamdsl.checks.finding import Finding
-from streamdsl.checks.plans import PlanView
-from streamdsl.checks.state import (
+from streamdsl.checks.kept_state import (
     last_samples,
     no_cti_passes,
     rows_of_sequences,
@@ -18,6 +17,7 @@ from streamdsl.checks.state import (
     unbounded_reach,
     windows_that_hold_the_cti,
 )
+from streamdsl.checks.plans import PlanView
 from streamdsl.plan.node import Node, Source
 
 Check: TypeAlias = Callable[[Node, PlanView], Iterator[Finding]]

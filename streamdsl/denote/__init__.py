@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.denote import combine, group, pattern, source, span, windowed
-from streamdsl.denote.scope import Scope
+from streamdsl.denote import combining, grouping, matching, source, span, windowed
+from streamdsl.denote.environment import Scope
 from streamdsl.denote.source import history, sources
 from streamdsl.denote.windowed import describe
 from streamdsl.errors import QueryError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
 
-DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(source, group, span, windowed, pattern, combine)
+DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(source, grouping, span, windowed, matching, combining)
 """The denotation of each operator: a function of the node, the scope in which it is evaluated, and the CHTs of its inputs."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from streamdsl.denote.scope import Scope
+from streamdsl.denote.environment import Scope
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import Node, Source

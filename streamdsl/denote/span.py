@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, value
+from streamdsl.denote.environment import Scope, UserCode, holds, key_of, project, value
 from streamdsl.errors import TimeOverflow, UnitError, shortened
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (

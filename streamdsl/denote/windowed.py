@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from streamdsl.denote.scope import Scope, UserCode, holds, project
+from streamdsl.denote.environment import Scope, UserCode, holds, project
 from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarded, operate, stamp
 from streamdsl.windows import Windows
 

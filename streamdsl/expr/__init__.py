@@ -15,8 +15,7 @@ from streamdsl.expr.evaluate import (
     project_row,
     truth,
 )
-from streamdsl.expr.facade import E
-from streamdsl.expr.functions import (
+from streamdsl.expr.expression_functions import (
     Udf,
     cast,
     coalesce,
@@ -32,9 +31,10 @@ from streamdsl.expr.functions import (
     udf,
     when,
 )
+from streamdsl.expr.facade import E
 from streamdsl.expr.recording import NotTraceable
 from streamdsl.expr.sides import swapped, without_row
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 
 __all__ = [
     "E",

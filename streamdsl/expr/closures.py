@@ -10,7 +10,7 @@ from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.bytecode import tree, writes_names
-from streamdsl.expr.functions import param
+from streamdsl.expr.expression_functions import param
 
 
 def freeze_variables(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, DeferredColumns, EncodedSource, parts_of, with_parts
-from streamdsl.expr.functions import plain_function
+from streamdsl.expr.expression_functions import plain_function
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nested import attribute_name, field_of_nested, is_nested, item_name, nested, schema_of
 from streamdsl.expr.nodes import (

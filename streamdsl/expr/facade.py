@@ -57,7 +57,7 @@ class E(SymbolicValue):
 
     Raises an error that says what to write instead where Python would need the value: `if`, `and`, `in`, `len`, f-strings.
 
-    >>> from streamdsl.expr.functions import col
+    >>> from streamdsl.expr.expression_functions import col
     >>> col("price") * 2 > 10
     (e.price * 2) > 10
     """

@@ -17,7 +17,7 @@ from streamdsl.expr.row_evaluator import evaluate_row
 def parameters_of(expr: Expr) -> Iterator[Parameter]:
     """Yield the parameters of an expression.
 
-    >>> from streamdsl.expr.functions import col, param
+    >>> from streamdsl.expr.expression_functions import col, param
     >>> [found.name for found in parameters_of(node_of(col("fare") > param("limit", int)))]
     ['limit']
     """

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.expression_functions import Then, When, plain_function, refuse_incomplete
 from streamdsl.expr.facade import E, node_of
-from streamdsl.expr.functions import Then, When, plain_function, refuse_incomplete
 from streamdsl.expr.immutable import IMMUTABLE
 from streamdsl.expr.nodes import (
     Attribute,

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from streamdsl.expr.bytecode import global_names
 from streamdsl.expr.closures import with_environment
+from streamdsl.expr.expression_functions import FUNCTIONS, CastType, Udf
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import FUNCTIONS, CastType, Udf
 from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Make
 from streamdsl.expr.proxies import BuiltPayload, argument_node, is_value
@@ -24,7 +24,7 @@ from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.temporal.payload import Record
 
-_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "streamdsl.expr.functions")
+_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "streamdsl.expr.expression_functions")
 _CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamdsl.plan.base import Node
-from streamdsl.plan.nodes import combining, grouping, keyed, lifetimes, rows, sources, windowed
+from streamdsl.plan.nodes import combining, grouping, keyed, lifetimes, origins, rows, windowed
 from streamdsl.plan.nodes.combining import AntiJoin, AsofJoin, ClipBy, Join, Matching, SemiJoin, TwoInputs, Union
 from streamdsl.plan.nodes.grouping import GroupApply
 from streamdsl.plan.nodes.keyed import Distinct, Match, Scan, Stitch, ToEdges
@@ -21,8 +21,8 @@ from streamdsl.plan.nodes.lifetimes import (
     shift,
     to_points_at_end,
 )
+from streamdsl.plan.nodes.origins import Calendar, Group, Source
 from streamdsl.plan.nodes.rows import Select, SelectMany, Where
-from streamdsl.plan.nodes.sources import Calendar, Group, Source
 from streamdsl.plan.nodes.windowed import WindowAggregate, WindowApply, Windowed
 
 __all__ = [
@@ -65,7 +65,7 @@ __all__ = [
 
 _CLASSES: Final[list[type[Node]]] = [
     each
-    for family in (sources, rows, lifetimes, keyed, combining, grouping, windowed)
+    for family in (origins, rows, lifetimes, keyed, combining, grouping, windowed)
     for each in vars(family).values()
     if isinstance(each, type) and issubclass(each, Node) and each.__module__ == family.__name__
 ]

@@ -9,8 +9,8 @@ from typing import Final
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.nodes import reads_re as expr_reads_re
 from streamdsl.plan.node import Matching, Node
-from streamdsl.plan.pattern import PatternStep
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.plan.pattern_steps import PatternStep
+from streamdsl.udm.bound_agg import BoundAgg
 
 HOLDERS: Final = (Matching, BoundAgg, PatternStep)
 """The classes of node fields that hold expressions in their own fields."""

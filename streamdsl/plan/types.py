@@ -15,7 +15,7 @@ from streamdsl.plan.node import Group, GroupApply, Join, Node, Scan, Select, Sou
 from streamdsl.plan.nodes.combining import LeftRows
 from streamdsl.plan.nodes.keyed import ByPayload
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 
 Hints: TypeAlias = Mapping[str, Any]
 """Annotations by field; a field without one has an unknown type."""

@@ -10,7 +10,7 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.facts import Fields, all_of, fields_read
 from streamdsl.plan.node import Node, Select, Windowed
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 
 
 def narrow_to_reads(node: Node, setting: RuleContext) -> Node | None:

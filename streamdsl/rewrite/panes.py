@@ -10,8 +10,8 @@ from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Key, Mak
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
 from streamdsl.rewrite.filter_conditions import substituted
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum
 from streamdsl.windows import Clip, Hopping, Output
 

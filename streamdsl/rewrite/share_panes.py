@@ -11,7 +11,7 @@ from streamdsl.plan.node import Group, GroupApply, Node, Select, WindowAggregate
 from streamdsl.rewrite.filter_conditions import made_of
 from streamdsl.rewrite.panes import Panes
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum
 from streamdsl.windows import Hopping
 

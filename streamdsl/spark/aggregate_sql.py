@@ -18,10 +18,10 @@ from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import FLOAT, INT, ListType, RecordType, as_nullable, is_native, is_ordered
 from streamdsl.spark.expressions import Env, to_sql, to_test
 from streamdsl.spark.operations import int64_overflow, number
-from streamdsl.spark.sql import NotNative, Sql, double
+from streamdsl.spark.sql_text import NotNative, Sql, double
 from streamdsl.spark.task_errors import error_marker, mark_expression, resolve_markers
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Hopping
 
 _LIMB: Final = 32

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streamdsl.spark.column_types import ColumnType
-from streamdsl.spark.sql import Sql
+from streamdsl.spark.sql_text import Sql
 
 
 @dataclass(frozen=True, slots=True)

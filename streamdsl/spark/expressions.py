@@ -46,7 +46,7 @@ from streamdsl.spark.column_types import (
 )
 from streamdsl.spark.operations import apply, predicate_truth, truth
 from streamdsl.spark.payload_preview import payload_preview
-from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, struct
+from streamdsl.spark.sql_text import NotNative, Sql, double, integer, quote, struct
 from streamdsl.spark.task_errors import ErrorSite, error_marker, mark_expression, resolve_markers
 from streamdsl.temporal import INFINITY, MIN_TIME
 from streamdsl.temporal.payload import is_taken

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from streamdsl.expr.schema import Schema
 from streamdsl.spark.column_types import ColumnType, RecordType
 from streamdsl.spark.expressions import Env, PayloadRef
-from streamdsl.spark.sql import Sql
+from streamdsl.spark.sql_text import Sql
 from streamdsl.temporal import Unit, common_unit
 
 if TYPE_CHECKING:

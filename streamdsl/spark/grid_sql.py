@@ -6,7 +6,7 @@ No intermediate value overflows int64 unless a window does; that fails the task 
 from __future__ import annotations
 
 from streamdsl.errors import UnboundedOutputError
-from streamdsl.spark.sql import floor_div, integer, raise_error
+from streamdsl.spark.sql_text import floor_div, integer, raise_error
 from streamdsl.temporal import INFINITY, MIN_TIME
 from streamdsl.windows import Hopping, unending
 

@@ -11,7 +11,7 @@ from streamdsl.spark.column_types import PickledType, is_native
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, GroupScope
 from streamdsl.spark.lowering_context import LoweringContext
-from streamdsl.spark.sql import NotNative, Sql
+from streamdsl.spark.sql_text import NotNative, Sql
 
 
 def group(low: LoweringContext, node: Group, scope: GroupScope) -> Flow:

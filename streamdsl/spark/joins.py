@@ -14,7 +14,7 @@ from streamdsl.spark.column_types import as_nullable, is_groupable
 from streamdsl.spark.expressions import Env, infer, to_sql, to_test
 from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, JoinPairs, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
-from streamdsl.spark.sql import NotNative, Sql, aliased, raise_error, struct
+from streamdsl.spark.sql_text import NotNative, Sql, aliased, raise_error, struct
 from streamdsl.spark.time_buckets import JoinSide, bucketed_join, join_where
 from streamdsl.temporal import common_unit
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from streamdsl.expr.schema import Shape
 from streamdsl.plan.labels import by_name
 from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply, Windowed
-from streamdsl.spark import grouping, joins, span, stages, windows
+from streamdsl.spark import grouping, joins, span, stages, windowed
 from streamdsl.spark.column_types import PickledType
 from streamdsl.spark.flow import Flow, GroupScope
 from streamdsl.spark.lowering_context import LoweringContext, Rule
@@ -37,7 +37,7 @@ def source(low: LoweringContext, node: Source, scope: GroupScope) -> Flow:
     return stages.construct_payloads(node, flow)
 
 
-LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(grouping, joins, span, windows)
+LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(grouping, joins, span, windowed)
 """How each node runs on Spark: the rule of its name. What has none is refused there."""
 
 MODULES: Final = (
@@ -64,7 +64,7 @@ def rule_of(low: LoweringContext, node: Node) -> Rule:
 def _why_unknown(node: Node) -> str | None:
     if type(node) not in LOWERINGS:
         return "the operator has no lowering"
-    if isinstance(node, Windowed) and type(node.windows) not in windows.WINDOW_AGGREGATIONS:
+    if isinstance(node, Windowed) and type(node.windows) not in windowed.WINDOW_AGGREGATIONS:
         return f"{node.windows.describe()} windows have no lowering"
     modules: list[AnyUDA[Any, Any] | AnyUDO[Any, Any]] = (
         [agg.function for agg in node.aggregates] if isinstance(node, WindowAggregate) else []

@@ -11,7 +11,7 @@ from streamdsl.expr.predicates import NotBooleanError
 from streamdsl.expr.scalar_functions import ScalarFunction
 from streamdsl.spark import string_functions
 from streamdsl.spark.column_types import ANY, BOOL, FLOAT, INT, STR, ScalarType, as_nullable
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer, moved_time, plus_time
+from streamdsl.spark.sql_text import NotNative, Sql, double, floor_div, integer, moved_time, plus_time
 from streamdsl.spark.task_errors import error_marker, not_none, python_error
 from streamdsl.temporal import INFINITY
 

@@ -23,8 +23,8 @@ from streamdsl.spark.shipping import dump_values, load_values
 from streamdsl.temporal import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.udm import incremental
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.incremental import Held
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, guarded
 from streamdsl.windows import Clip, Hopping

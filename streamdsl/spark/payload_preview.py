@@ -11,7 +11,7 @@ from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.expr.schema import Shape
 from streamdsl.spark.column_types import STR, RecordType, ScalarType
 from streamdsl.spark.operations import apply
-from streamdsl.spark.sql import Sql, quote
+from streamdsl.spark.sql_text import Sql, quote
 from streamdsl.spark.task_errors import MessagePart
 
 if TYPE_CHECKING:

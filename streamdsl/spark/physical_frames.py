@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.functions import expr
 
-from streamdsl.spark.sql import not_pushed_down, raise_error
+from streamdsl.spark.sql_text import not_pushed_down, raise_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

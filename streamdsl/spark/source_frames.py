@@ -34,7 +34,7 @@ from streamdsl.spark.column_types import (
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.physical_frames import PHYSICAL, fold_retractions, kind_and_id
 from streamdsl.spark.shipping import dump_values
-from streamdsl.spark.sql import aliased, integer, not_pushed_down, quote, raise_error, struct
+from streamdsl.spark.sql_text import aliased, integer, not_pushed_down, quote, raise_error, struct
 from streamdsl.spark.time_columns import end_or_infinity, is_date, to_ticks
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Record, Unit
 from streamdsl.temporal.pandas_frames import LIFETIME

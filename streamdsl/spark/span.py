@@ -29,7 +29,7 @@ from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordTy
 from streamdsl.spark.expressions import convert_sql, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
-from streamdsl.spark.sql import NotNative, integer
+from streamdsl.spark.sql_text import NotNative, integer
 from streamdsl.temporal import common_unit
 
 

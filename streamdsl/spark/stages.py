@@ -37,7 +37,7 @@ from streamdsl.spark.row_stage import (
     Step,
 )
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.sql import NotNative, Sql
+from streamdsl.spark.sql_text import NotNative, Sql
 from streamdsl.windows import Hopping
 
 __all__ = [

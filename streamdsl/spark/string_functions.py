@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from streamdsl.spark.column_types import BOOL, INT, STR
-from streamdsl.spark.sql import NotNative, Sql, quote
+from streamdsl.spark.sql_text import NotNative, Sql, quote
 from streamdsl.spark.task_errors import error_marker, not_none, python_error
 
 _SIDES: Final = {".strip": "BOTH", ".lstrip": "LEADING", ".rstrip": "TRAILING"}

@@ -16,7 +16,7 @@ from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.nodes import Expr, Location
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS
 from streamdsl.spark.column_types import as_nullable
-from streamdsl.spark.sql import NotNative, Sql, quote
+from streamdsl.spark.sql_text import NotNative, Sql, quote
 
 _MARKER: Final = re.compile(r"\{(?:(?P<part>\d+)\|)?(?P<what>[^{}]*)\}")
 _MAX_WITH_PAYLOAD: Final = 8

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql.functions import expr
 
-from streamdsl.spark.sql import aliased, integer
+from streamdsl.spark.sql_text import aliased, integer
 from streamdsl.temporal import INFINITY
 
 _TIMES: Final = ("lle", "lre", "rle", "rre", "rend")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamdsl.errors import SchemaError
-from streamdsl.spark.sql import integer, raise_error
+from streamdsl.spark.sql_text import integer, raise_error
 from streamdsl.temporal import INFINITY, Unit, is_calendar
 
 _MICROS: Final = {"s": 10**6, "ms": 10**3, "us": 1}

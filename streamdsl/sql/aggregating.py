@@ -9,8 +9,8 @@ from typing import Any, Final
 from streamdsl import aggregates
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
-from streamdsl.sql.columns import Columns, free
 from streamdsl.sql.parsing import Text, name_of
+from streamdsl.sql.relation_columns import Columns, free
 from streamdsl.sql.scalars import Scalars
 from streamdsl.sql.spans import windowed
 from streamdsl.stream import Stream

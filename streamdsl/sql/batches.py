@@ -11,8 +11,8 @@ from streamdsl.papers import cql
 from streamdsl.papers.cql import BatchStream, Relation
 from streamdsl.papers.cql.stream_groups import group_of
 from streamdsl.plan.node import Source
+from streamdsl.sql.named_inputs import Sources
 from streamdsl.sql.parsing import name_of
-from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import NO_PARTS, in_batches
 from streamdsl.stream import Stream
 from streamdsl.temporal import Unit, is_calendar

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streamdsl.expr.expression_functions import is_none, lit, when
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import is_none, lit, when
 from streamdsl.expr.nodes import Field, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.sql.columns import Columns
 from streamdsl.sql.parsing import Text
+from streamdsl.sql.relation_columns import Columns
 from streamdsl.stream import Stream
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamdsl.sql.aggregating import is_module
+from streamdsl.sql.named_inputs import Sources
 from streamdsl.sql.parsing import Text
-from streamdsl.sql.sources import Sources
 from streamdsl.stream import Stream
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
+from streamdsl.expr.expression_functions import cast, coalesce, is_none, length, lit, not_, when
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import cast, coalesce, is_none, length, lit, not_, when
 from streamdsl.expr.nodes import is_boolean
 from streamdsl.sql.parsing import Text, name_of
 

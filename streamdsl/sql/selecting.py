@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.aggregating import NAMES, Aggregating
-from streamdsl.sql.columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
+from streamdsl.sql.named_inputs import Sources
 from streamdsl.sql.parsing import Text, inside, name_of
+from streamdsl.sql.relation_columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.scalars import FUNCTIONS, Scalars, combined, condition
-from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
 from streamdsl.temporal import Record

@@ -28,7 +28,7 @@ from streamdsl.sql.grammar import quoted
 from streamdsl.temporal import INFINITY
 from streamdsl.temporal.time import CHRONON
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot
 
 _SAME: Final = ("+", "-", "*", "/", "%", "<", "<=", ">", ">=")

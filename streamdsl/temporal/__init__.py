@@ -19,7 +19,7 @@ from streamdsl.temporal.events import (
 )
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
-from streamdsl.temporal.progress import Progress, ProgressGenerator
+from streamdsl.temporal.progress_policy import Progress, ProgressGenerator
 from streamdsl.temporal.rejected import Rejected, Rejections, all_rejected
 from streamdsl.temporal.time import (
     CHRONON,

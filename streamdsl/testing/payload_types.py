@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, ForwardRef, TypeVar, get_args, get_origin, get_type_hints
 
 from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, In, IntervalEvent
-from streamdsl.udm.functions import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
+from streamdsl.udm.function_modules import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
 from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 
 _ROOTS: Final = (AnyUDA, AnyUDO, UDSO)

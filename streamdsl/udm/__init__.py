@@ -22,7 +22,7 @@ from streamdsl.udm.bases import (
     TimeSensitiveUDO,
     WindowDescriptor,
 )
-from streamdsl.udm.functions import uda, udo
+from streamdsl.udm.function_modules import uda, udo
 from streamdsl.udm.listing import Catalog
 from streamdsl.udm.repository import repository as _repository
 from streamdsl.udm.stream_operator import UDSO

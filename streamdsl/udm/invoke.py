@@ -111,7 +111,7 @@ def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetim
 def results_of(module: UDM, found: Any) -> list[Any]:
     """Return the results of a UDO as a list; raises `TypeError` for a single payload, or another value that is not an iterable.
 
-    >>> from streamdsl.udm.functions import udo
+    >>> from streamdsl.udm.function_modules import udo
     >>> results_of(udo(sorted), ("a", "b"))
     ['a', 'b']
     >>> results_of(udo(sorted), {"zone": "A"})

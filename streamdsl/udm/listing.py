@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from streamdsl.expr.functions import Udf
+from streamdsl.expr.expression_functions import Udf
 from streamdsl.temporal.html import table
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.signatures import parameters, signature

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 from typing_extensions import TypeVar
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.functions import Udf
+from streamdsl.expr.expression_functions import Udf
 from streamdsl.udm import builtin
 from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
-from streamdsl.udm.functions import FunctionModule
+from streamdsl.udm.function_modules import FunctionModule
 from streamdsl.udm.listing import Catalog, Entry, entry_of, kind_of
 from streamdsl.udm.signatures import parameters as parameters_of
 from streamdsl.udm.stream_operator import UDSO

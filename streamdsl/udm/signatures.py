@@ -10,9 +10,9 @@ from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origi
 import numpy as np
 from typing_extensions import get_original_bases
 
-from streamdsl.expr.functions import Udf
+from streamdsl.expr.expression_functions import Udf
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, IntervalEvent
-from streamdsl.udm.functions import FunctionModule
+from streamdsl.udm.function_modules import FunctionModule
 from streamdsl.udm.stream_operator import UDSO
 
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.bytecode import is_traceable, tree
 from streamdsl.expr.closures import freeze_variables, with_environment
+from streamdsl.expr.expression_functions import FUNCTIONS, Udf
 from streamdsl.expr.facade import E, node_of
-from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
 from streamdsl.expr.predicates import check_function
@@ -25,11 +25,11 @@ from streamdsl.expr.recording import NotTraceable, SymbolicValue, TraceRecorder,
 from streamdsl.expr.row_evaluator import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.stand_ins import PackageStandIn, is_package, stand_in, with_stand_ins
-from streamdsl.expr.trace import check_parameters, name_of, set_location, trace
+from streamdsl.expr.tracing import check_parameters, name_of, set_location, trace
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA, IntervalEvent, TimeSensitiveUDA, WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
 from streamdsl.windows import Clip
 

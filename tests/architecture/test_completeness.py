@@ -15,7 +15,7 @@ from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node, Source, Windowed
 from streamdsl.spark.execution_notes import explain_spark
 from streamdsl.spark.lower import LOWERINGS, MODULES
-from streamdsl.spark.windows import WINDOW_AGGREGATIONS
+from streamdsl.spark.windowed import WINDOW_AGGREGATIONS
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.udm import builtin
 from tests import spark_matrix

@@ -15,8 +15,8 @@ from streamdsl.denote.windowed import describe
 from streamdsl.expr.nodes import Field
 from streamdsl.plan.node import Source, WindowAggregate, WindowApply
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, EventTable, Insert, Lifetime, Retract, payload_key, problems, sync_time
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDA, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.builtin import Sum
 from streamdsl.windows import Clip, Count, Hopping, Output, Snapshot, Windows

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import streamdsl.expr as sd
 from streamdsl.errors import FieldNotFound
 from streamdsl.expr import Inputs, evaluate_row, holds_row, trace, truth
-from streamdsl.expr.functions import coalesce, contains, is_none, not_, when
+from streamdsl.expr.expression_functions import coalesce, contains, is_none, not_, when
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.expr.predicates import holds
 from streamdsl.expr.schema import Schema, as_payload

@@ -9,7 +9,7 @@ import streamdsl as sd
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.nodes import Attribute, Binary, Constant, Field
 from streamdsl.plan import node as algebra
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.pattern_steps import PatternStep
 from streamdsl.udm import UDSO
 from tests.laws.modules import Since
 from tests.operators.entry import Meaning, Operator

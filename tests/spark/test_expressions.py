@@ -24,7 +24,7 @@ from streamdsl.spark import run_batch
 from streamdsl.spark.column_types import type_of_payloads
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.operations import SQL
-from streamdsl.spark.sql import NotNative
+from streamdsl.spark.sql_text import NotNative
 from streamdsl.testing import assert_cht_equal
 from tests.laws.places import PLACES, SOME, bindings
 from tests.laws.words import BIG, INTS, OTHERS, TEXTS, VALUES, fields, native, node, rows

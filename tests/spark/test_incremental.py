@@ -28,8 +28,8 @@ from streamdsl.spark.row_stage import BatchReader, PayloadColumn
 from streamdsl.spark.shipping import load_values
 from streamdsl.spark.source_frames import collect_flow, source_of_rows
 from streamdsl.testing import assert_cht_equal
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import Agg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Hopping
 from tests.laws.incremental import Bag, IncrementalValues
 from tests.laws.incremental import Merged as MergedValues

@@ -45,8 +45,8 @@ from streamdsl.spark.result_types import result_type
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Count
 from streamdsl.windows import Count as CountWindows
 from streamdsl.windows import PartOf, Snapshot, Windows

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import streamdsl as sd
-from streamdsl.udm.functions import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
+from streamdsl.udm.function_modules import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
 from tests.typing.payloads import trips
 
 hours = trips.tumbling_window("1h")

@@ -22,8 +22,8 @@ from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_co
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Builtin, Collect
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of

@@ -26,8 +26,8 @@ from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import Held, detached, keeps_state
 from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped

@@ -10,7 +10,7 @@ from streamdsl.engine.columnar.accumulator_columns import RowParts
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.expr.nodes import Choose, Constant, Expr
 from streamdsl.expr.row_program import Values
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 
 _NO_REALS: Final[AbstractSet[int]] = frozenset()
 

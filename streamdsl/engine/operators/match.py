@@ -21,7 +21,7 @@ from streamdsl.expr import holds_row
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Match
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.pattern_steps import PatternStep
 from streamdsl.temporal import Record, add_time, payload_key, payload_order
 from streamdsl.temporal.change import pair
 

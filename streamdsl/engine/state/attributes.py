@@ -15,7 +15,7 @@ from streamdsl.expr.table import Table
 from streamdsl.temporal import Cti, Insert, Retract
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
-from streamdsl.temporal.progress import ProgressGenerator
+from streamdsl.temporal.progress_policy import ProgressGenerator
 from streamdsl.temporal.rejected import Rejections
 from streamdsl.udm.bases import IntervalEvent
 

@@ -9,7 +9,7 @@ from typing import Any
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.facade import E
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from streamdsl.udm.bases import Agg
 
 

@@ -11,7 +11,7 @@ from streamdsl.papers.out_of_order.key_clocks import KeyClocks
 from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender, check_time
 from streamdsl.papers.out_of_order.row_functions import hashable, reader
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
-from streamdsl.temporal.progress import Progress
+from streamdsl.temporal.progress_policy import Progress
 from streamdsl.temporal.time import INFINITY
 
 

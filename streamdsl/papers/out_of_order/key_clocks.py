@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from streamdsl.errors import QueryError
 from streamdsl.papers.out_of_order.items import BEGINNING, Time
-from streamdsl.temporal.progress import Progress, ProgressGenerator
+from streamdsl.temporal.progress_policy import Progress, ProgressGenerator
 from streamdsl.temporal.time import MIN_TIME
 
 

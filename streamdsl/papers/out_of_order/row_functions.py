@@ -10,7 +10,7 @@ from streamdsl.expr.facade import E
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.row_evaluator import evaluate_row, to_plain_value
 from streamdsl.expr.schema import as_payload, row_view
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from streamdsl.expr.user_calls import call_function
 from streamdsl.temporal.payload import Record, fields_of, payload_key
 

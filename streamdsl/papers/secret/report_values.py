@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.row_evaluator import project_row
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDA, Agg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
 from streamdsl.windows import Clip
 

@@ -16,10 +16,10 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import NODES, Matching
 from streamdsl.plan.outputs import Outputs
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.pattern_steps import PatternStep
 from streamdsl.temporal import Progress
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.windows import Clip, Output, Windows
 from streamdsl.windows.sequences.named import LastN, Linear, Sliding

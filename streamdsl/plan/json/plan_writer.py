@@ -10,8 +10,8 @@ from types import UnionType
 from typing import Any, get_args
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.expression_functions import Udf
 from streamdsl.expr.facade import invert
-from streamdsl.expr.functions import Udf
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.plan.base import Node
 from streamdsl.plan.json.constants import constant

@@ -11,7 +11,7 @@ from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
-from streamdsl.plan.pattern import PatternStep, check_pattern
+from streamdsl.plan.pattern_steps import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
 from streamdsl.udm.stream_operator import UDSO
 

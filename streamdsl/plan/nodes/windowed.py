@@ -14,8 +14,8 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Fields, Keeps, Open, fields_read
 from streamdsl.temporal.time import common_unit
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyModule, AnyUDO
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.incremental import describe_state
 from streamdsl.udm.invoke import seen_clip
 from streamdsl.udm.methods import check_methods

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tests.laws.tracing.names as names
 import tests.laws.tracing.payloads as payloads
-from streamdsl.expr.functions import cast, coalesce, contains, is_none, length, local_time, not_, truncate, when
+from streamdsl.expr.expression_functions import cast, coalesce, contains, is_none, length, local_time, not_, truncate, when
 from tests.laws.tracing.names import Lambda
 
 _NAMES: Final[dict[str, Any]] = {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import streamdsl.expr as sd
-from streamdsl.expr.functions import udf
+from streamdsl.expr.expression_functions import udf
 
 Lambda = Callable[..., Any]
 

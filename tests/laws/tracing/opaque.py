@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import streamdsl.expr as sd
-from streamdsl.expr.functions import lit, not_, when
+from streamdsl.expr.expression_functions import lit, not_, when
 from tests.laws.tracing.names import (
     DICT,
     HALF,

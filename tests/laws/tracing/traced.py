@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamdsl.expr as sd
-from streamdsl.expr.functions import cast, coalesce, contains, is_none, lit, local_time, not_, truncate, when
+from streamdsl.expr.expression_functions import cast, coalesce, contains, is_none, lit, local_time, not_, truncate, when
 from streamdsl.temporal import Record
 from tests.laws.tracing.names import (
     BIG,

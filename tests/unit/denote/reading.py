@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamdsl.denote import denote
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from streamdsl.plan.node import Matching, Node, Source
 from streamdsl.temporal import CHT, INFINITY, payload_key
 from streamdsl.testing import assert_cht_equal

@@ -13,7 +13,7 @@ from streamdsl.expr.nodes import Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Group, GroupApply, Join, Matching, Node, Select, Source, ToEdges, Where, WindowAggregate, shift
 from streamdsl.temporal import CHT, INFINITY
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Count
 from streamdsl.windows import Clip, Hopping, Output
 from tests.unit.denote.reading import LEFT, alive, bag, histories, meaning, means, of

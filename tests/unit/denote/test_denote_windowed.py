@@ -15,8 +15,8 @@ from streamdsl.expr.nodes import Expr, Field, Life, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Node, WindowAggregate, WindowApply
 from streamdsl.temporal import CHT, INFINITY, Lifetime, Record
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDA, UDO, AnyUDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Collect, First, Sum, TimeWeightedAvg
 from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.invoke import seen_clip

@@ -17,7 +17,7 @@ from streamdsl.expr.nodes import Expr, Field, Make
 from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of
-from streamdsl.expr.trace import trace
+from streamdsl.expr.tracing import trace
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

@@ -13,7 +13,7 @@ from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field,
 from streamdsl.expr.schema import Schema
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Source, WindowAggregate, WindowApply
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Median
 from streamdsl.windows import CalendarPeriods, Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow

@@ -14,8 +14,8 @@ from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply
 from streamdsl.stream import Stream
 from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, Lifetime
 from streamdsl.temporal.change import minimal_change
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDO, AnyUDA, AnyUDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Collect
 from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.invoke import MemberRow, Stamped, aggregate, member_order, operate, stamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from streamdsl.denote.scope import Scope, key_of, project
+from streamdsl.denote.environment import Scope, key_of, project
 from streamdsl.plan.node import Group, GroupApply
 from streamdsl.temporal import CHT, CHTRow
 

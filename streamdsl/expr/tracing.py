@@ -18,8 +18,8 @@ from typing import Any, Final
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.bytecode import attribute_names, is_traceable, remainders
 from streamdsl.expr.closures import freeze_variables
+from streamdsl.expr.expression_functions import Udf, call
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf, call
 from streamdsl.expr.nodes import Expr, Field, Location, Opaque, Whole, depth
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.proxies import LifeProxy, argument_node, result_node, row_proxy

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streamdsl.denote.scope import Scope, UserCode, holds, key_of
+from streamdsl.denote.environment import Scope, UserCode, holds, key_of
 from streamdsl.expr import holds_row
 from streamdsl.plan.node import Match
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.pattern_steps import PatternStep
 from streamdsl.temporal import CHT, CHTRow, Record, add_time, payload_order
 
 

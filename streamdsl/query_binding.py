@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamdsl.building import merge_bindings
 from streamdsl.errors import QueryError, SchemaError, UnitError
-from streamdsl.expr.functions import checked_value
+from streamdsl.expr.expression_functions import checked_value
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.parameters import bound_to, parameters, with_sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from streamdsl.checks.query import check
+from streamdsl.checks.check_query import check
 from streamdsl.errors import StreamDslError
 from streamdsl.naming import named_query
 

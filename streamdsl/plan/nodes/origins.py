@@ -10,7 +10,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Keeps, Open
 from streamdsl.temporal import INFINITY, OnViolation, Unit, format_time
-from streamdsl.temporal.progress import Progress
+from streamdsl.temporal.progress_policy import Progress
 
 
 @dataclass(frozen=True, slots=True)

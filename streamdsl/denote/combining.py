@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streamdsl.denote.scope import Scope, holds, key_of, project
+from streamdsl.denote.environment import Scope, holds, key_of, project
 from streamdsl.expr import without_row
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.schema import Schema

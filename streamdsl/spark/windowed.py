@@ -21,7 +21,7 @@ from streamdsl.spark.partial_stage import why_not_partial
 from streamdsl.spark.portion import portion_size
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import ProjectRows
-from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
+from streamdsl.spark.sql_text import NotNative, floor_div, integer, plus_time
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 
