@@ -392,7 +392,7 @@ class _Maker:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WindowDefinition:
     """Windows with their policies, before an aggregation or an operator is applied to them.
 
     `lasting` is the lifetime of results from the end of their window on; None: the policy `output` determines it.

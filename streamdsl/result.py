@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Output(Protocol[T]):
+class RunOutput(Protocol[T]):
     """The output of a run, in the representation of the engine; conversions are lazy."""
 
     unit: Unit | None
@@ -32,7 +32,7 @@ class Output(Protocol[T]):
         """Return the history in columns; `fields` are columns even if there are no rows."""
 
 
-class Rows(Generic[T]):
+class HistoryOutput(Generic[T]):
     """An output that holds a history; its physical events are insertions, numbered in order, then `Cti(INFINITY)`."""
 
     def __init__(self, cht: CHT[T]) -> None:
@@ -54,7 +54,7 @@ class Rows(Generic[T]):
         return HistoryColumns.of(self._cht, fields)
 
 
-class Physical(Generic[T]):
+class EventsOutput(Generic[T]):
     """An output that holds physical events with times in ticks; it is folded to a history on demand."""
 
     def __init__(self, events: Iterable[PhysicalEvent[T]], unit: Unit | None) -> None:
@@ -71,7 +71,7 @@ class Physical(Generic[T]):
 
     def history(self, fields: Sequence[str]) -> HistoryColumns:
         """Return the history of the events in columns."""
-        return Rows(self.cht()).history(fields)
+        return HistoryOutput(self.cht()).history(fields)
 
 
 class Result(Generic[T]):
@@ -91,7 +91,7 @@ class Result(Generic[T]):
 
     def __init__(
         self,
-        output: Output[T],
+        output: RunOutput[T],
         rejected: Rejections | None = None,
         fields: Sequence[str] = (),
         types: Callable[[], Mapping[str, Any]] | None = None,
@@ -110,7 +110,7 @@ class Result(Generic[T]):
         Insert(id=0, le=1, re=5, payload='x')
         """
         unit = unit or cht.unit
-        return cls(Rows(cht if cht.unit == unit else CHT(cht, unit)), rejected)
+        return cls(HistoryOutput(cht if cht.unit == unit else CHT(cht, unit)), rejected)
 
     @classmethod
     def from_events(
@@ -122,7 +122,7 @@ class Result(Generic[T]):
         Result
           [1, 5) 'x'
         """
-        return cls(Physical(events, unit), rejected)
+        return cls(EventsOutput(events, unit), rejected)
 
     def with_fields(self, fields: Sequence[str], types: Callable[[], Mapping[str, Any]] | None = None) -> Result[T]:
         """Return the same result with declared fields, which are columns of its frames even without rows, and their types.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 from typing_extensions import TypeVar
 
 from streamdsl import building
-from streamdsl.building import PAIR, Aggregation, Frame
+from streamdsl.building import PAIR, Aggregation, WindowDefinition
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, Whole
@@ -88,7 +88,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """Return the same, in microseconds if the unit is not known and one of these times is not in ticks."""
 
     @abstractmethod
-    def _windowed(self, frame: Frame) -> W:
+    def _windowed(self, frame: WindowDefinition) -> W:
         """Return this stream divided into windows."""
 
     def hopping_window(
@@ -115,7 +115,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """
         timed = self._timed(size, hop, offset)
         ticks = [to_duration(d, timed._unit) for d in (size, hop, offset)]
-        return timed._windowed(Frame(Hopping(*ticks), clip, output))
+        return timed._windowed(WindowDefinition(Hopping(*ticks), clip, output))
 
     def tumbling_window(
         self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -150,7 +150,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         every = size if hop is None else hop
         timed = self._timed(size, every, offset)
         length, step, first = (to_duration(d, timed._unit) for d in (size, every, offset))
-        return timed._windowed(Frame(Hopping(length, step, first - length), clip, Output.ALIGN, step))
+        return timed._windowed(WindowDefinition(Hopping(length, step, first - length), clip, Output.ALIGN, step))
 
     def calendar_window(
         self, period: Period, every: int = 1, *, tz: str = "UTC", clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -173,7 +173,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
           [2026-03-28T23:00:00Z, 2026-03-29T22:00:00Z) n=1
         """
         timed = self._timed(period)
-        return timed._windowed(Frame(CalendarPeriods(period, every, tz, timed._unit or "us"), clip, output))
+        return timed._windowed(WindowDefinition(CalendarPeriods(period, every, tz, timed._unit or "us"), clip, output))
 
     def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.
@@ -189,7 +189,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
           [4, 8) n=2
           [8, 12) n=1
         """
-        return self._windowed(Frame(Snapshot(), clip, output))
+        return self._windowed(WindowDefinition(Snapshot(), clip, output))
 
     def count_window(self, n: int, by: CountBy = "start", *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """For every n consecutive distinct starts (ends) make the window from the first to just after the last.
@@ -207,7 +207,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
           [1, 5) total=12
           [4, 12) total=16
         """
-        return self._windowed(Frame(Count(n, by), clip, output))
+        return self._windowed(WindowDefinition(Count(n, by), clip, output))
 
     def session_window(
         self,
@@ -241,7 +241,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """
         timed = self._timed(gap, max_duration)
         longest = None if max_duration is None else to_duration(max_duration, timed._unit)
-        return timed._windowed(Frame(SessionWindow(to_duration(gap, timed._unit), longest), clip, output))
+        return timed._windowed(WindowDefinition(SessionWindow(to_duration(gap, timed._unit), longest), clip, output))
 
     def windows(
         self, spec: AnySequence, start: TimeLike | None = None, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -277,7 +277,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """
         timed = self._timed(start)
         first = None if start is None else to_ticks(start, timed._unit)
-        return timed._windowed(Frame(Sequenced(spec, first), clip, output))
+        return timed._windowed(WindowDefinition(Sequenced(spec, first), clip, output))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -1348,7 +1348,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def _timed(self, *times: object) -> Stream[T]:
         return Stream(in_calendar(self._node, *times), self._bindings)
 
-    def _windowed(self, frame: Frame) -> WindowedStream[T]:
+    def _windowed(self, frame: WindowDefinition) -> WindowedStream[T]:
         return WindowedStream(self, frame)
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
@@ -1402,7 +1402,7 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
     def _timed(self, *times: object) -> GroupedStream[K, T]:
         return GroupedStream(self._input._timed(*times), self._key)
 
-    def _windowed(self, frame: Frame) -> GroupedWindowedStream[K, T]:
+    def _windowed(self, frame: WindowDefinition) -> GroupedWindowedStream[K, T]:
         return GroupedWindowedStream(self, frame)
 
     def _group(self) -> Group:
@@ -1420,7 +1420,7 @@ class WindowedStream(Fluent, Generic[T]):
     """A stream divided into windows: an aggregate or an operator is invoked for each that is not empty."""
 
     _input: Stream[T]
-    _frame: Frame
+    _frame: WindowDefinition
 
     @overload
     def aggregate(self, query: Callable[[Window[T]], O], /) -> Stream[O]: ...
@@ -1566,7 +1566,7 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
     """The windows of each group: results come with the group's key."""
 
     _input: GroupedStream[K, T]
-    _frame: Frame
+    _frame: WindowDefinition
 
     @overload
     def aggregate(self, query: Callable[[GroupedWindow[K, T]], O], /) -> Stream[O]: ...

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.denote import combining, grouping, matching, source, span, windowed
-from streamdsl.denote.environment import Scope
+from streamdsl.denote.environment import Environment
 from streamdsl.denote.source import history, sources
 from streamdsl.denote.windowed import describe
 from streamdsl.errors import QueryError
@@ -39,10 +39,10 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
     CHT
       [5, 6) 'x'
     """
-    return _denote(plan, Scope(_denote, inputs, until, labels(plan)))
+    return _denote(plan, Environment(_denote, inputs, until, labels(plan)))
 
 
-def _denote(plan: Node, scope: Scope) -> CHT[Any]:
+def _denote(plan: Node, scope: Environment) -> CHT[Any]:
     meaning: dict[int, CHT[Any]] = {}
     for node in plan.walk():
         meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *(meaning[id(below)] for below in node.inputs))

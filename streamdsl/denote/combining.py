@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streamdsl.denote.environment import Scope, holds, key_of, project
+from streamdsl.denote.environment import Environment, holds, key_of, project
 from streamdsl.expr import without_row
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.schema import Schema
@@ -13,12 +13,12 @@ from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoI
 from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, merge, subtract
 
 
-def union(node: Union, scope: Scope, *parts: CHT[Any]) -> CHT[Any]:
+def union(node: Union, scope: Environment, *parts: CHT[Any]) -> CHT[Any]:
     """All rows of all inputs, as a bag."""
     return CHT((row for rows in parts for row in rows), unit_of(*parts))
 
 
-def join(node: Join, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+def join(node: Join, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     """Every matching pair, for the time that both live."""
 
     def payload(a: CHTRow[Any], b: CHTRow[Any]) -> Any:
@@ -28,7 +28,7 @@ def join(node: Join, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     return CHT((CHTRow(*life(a).intersect(life(b)), payload(a, b)) for a, b in pairs), unit_of(left, right))
 
 
-def anti_join(node: AntiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+def anti_join(node: AntiJoin, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     """Each left row for the time that no matching right row lives, as maximal pieces."""
     pieces = (
         (a, piece)
@@ -38,7 +38,7 @@ def anti_join(node: AntiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
     return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
 
 
-def semi_join(node: SemiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+def semi_join(node: SemiJoin, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     """Each left row for the time that some matching right row lives, as maximal pieces."""
     pieces = (
         (a, piece)
@@ -48,7 +48,7 @@ def semi_join(node: SemiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
     return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
 
 
-def asof_join(node: AsofJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+def asof_join(node: AsofJoin, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     """Each left row, with its own lifetime, and each matching right row with the nearest LE."""
 
     def in_reach(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
@@ -65,14 +65,14 @@ def asof_join(node: AsofJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
     return CHT(rows, unit_of(left, right))
 
 
-def clip_by(node: ClipBy, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+def clip_by(node: ClipBy, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
     """Each left row, ended at the first matching right LE strictly after its own LE."""
     cut = matches(node, scope, left, right, starts_inside)
     return CHT((a._replace(re=min([a.re, *(b.le for b in matching)])) for a, matching in cut), unit_of(left, right))
 
 
 def matches(
-    node: TwoInputs, scope: Scope, left: CHT[Any], right: CHT[Any], meet: Callable[[CHTRow[Any], CHTRow[Any]], bool]
+    node: TwoInputs, scope: Environment, left: CHT[Any], right: CHT[Any], meet: Callable[[CHTRow[Any], CHTRow[Any]], bool]
 ) -> Iterator[tuple[CHTRow[Any], list[CHTRow[Any]]]]:
     """Yield each left row with the right rows that satisfy `meet`, have an equal key, and satisfy the residual predicate."""
     where = node.matching.where

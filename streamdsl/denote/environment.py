@@ -15,20 +15,20 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Environment:
     """The rows of each source by name, the end of the run, and in a group-apply the enclosing groups and the innermost key.
 
     `names` has the operators' names in errors, by the node's `id()`; `groups` the rows of the enclosing groups, by level.
     """
 
-    denote: Callable[[Node, Scope], CHT[Any]]
+    denote: Callable[[Node, Environment], CHT[Any]]
     inputs: Mapping[str, CHT[Any]]
     until: int = INFINITY
     names: Mapping[int, str] = field(default_factory=dict)
     groups: Mapping[int, CHT[Any]] = field(default_factory=dict)
     key: Any = None
 
-    def inside(self, level: int, key: Any, group: CHT[Any]) -> Scope:
+    def inside(self, level: int, key: Any, group: CHT[Any]) -> Environment:
         """Return the scope in which the body of a group-apply is evaluated for one group."""
         return replace(self, groups={**self.groups, level: group}, key=key)
 
@@ -37,25 +37,25 @@ class Scope:
         return self.names.get(id(node), node.name)
 
 
-def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any], starts: tuple[int, ...] = ()) -> Any:
+def value(node: Node, scope: Environment, expr: Expr, *rows: CHTRow[Any], starts: tuple[int, ...] = ()) -> Any:
     """Return the value of an expression on a row, or on a pair; `starts` overrides the LEs that it reads (old and new LE)."""
     with UserCode(node, scope, *rows):
         return evaluate_row(expr, _payloads(rows), _life(rows), scope.key, starts or _starts(rows))
 
 
-def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:
+def holds(node: Node, scope: Environment, predicate: Expr, *rows: CHTRow[Any]) -> bool:
     """Say whether a predicate holds on a row, or on a pair of rows."""
     with UserCode(node, scope, *rows):
         return holds_row(predicate, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
-def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:
+def project(node: Node, scope: Environment, projection: Expr, *rows: CHTRow[Any]) -> Any:
     """Return the payload that a projection gives for a row, or for a pair of rows."""
     with UserCode(node, scope, *rows):
         return project_row(projection, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
-def key_of(node: Node, scope: Scope, key: Expr | None, row: CHTRow[Any]) -> Hashable:
+def key_of(node: Node, scope: Environment, key: Expr | None, row: CHTRow[Any]) -> Hashable:
     """Return a row's key as a hashable value: None equals None, NaN equals NaN; without a key expression all keys are equal."""
     if key is None:
         return None
@@ -69,7 +69,7 @@ class UserCode(AbstractContextManager[None]):
     This includes StopIteration, which a surrounding generator would turn into a RuntimeError.
     """
 
-    def __init__(self, node: Node, scope: Scope, *rows: CHTRow[Any]) -> None:
+    def __init__(self, node: Node, scope: Environment, *rows: CHTRow[Any]) -> None:
         self._operator = scope.label(node)
         self._event = rows[0] if len(rows) == 1 else rows or None
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streamdsl.denote.environment import Scope, UserCode, holds, key_of
+from streamdsl.denote.environment import Environment, UserCode, holds, key_of
 from streamdsl.expr import holds_row
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern_steps import PatternStep
@@ -14,7 +14,7 @@ from streamdsl.temporal import CHT, CHTRow, Record, add_time, payload_order
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PatternMatch:
     """A complete run: the LEs of its first and last event, and its payload."""
 
     first: int
@@ -22,7 +22,7 @@ class Found:
     payload: Record
 
 
-def match(node: Match, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def match(node: Match, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """The matches of each key, each with a lifetime from its last LE until `within` after its first."""
     tracks: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
@@ -31,7 +31,7 @@ def match(node: Match, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT((CHTRow(match.last, add_time(match.first, node.within), match.payload) for match in found), rows.unit)
 
 
-def _reported(node: Match, scope: Scope, track: list[CHTRow[Any]]) -> Iterator[Found]:
+def _reported(node: Match, scope: Environment, track: list[CHTRow[Any]]) -> Iterator[PatternMatch]:
     """Yield the reported runs: all, or of overlapping ones the one that is complete first, and of these the one begun first."""
     fitting = {step.name: [row for row in track if _fits(node, scope, step, row)] for step in (*node.steps, *node.unless)}
     runs = (_run(node, scope, fitting, start) for start in {row.le for row in track})
@@ -42,7 +42,7 @@ def _reported(node: Match, scope: Scope, track: list[CHTRow[Any]]) -> Iterator[F
             yield run
 
 
-def _run(node: Match, scope: Scope, fitting: dict[str, list[CHTRow[Any]]], start: int) -> Found | None:
+def _run(node: Match, scope: Environment, fitting: dict[str, list[CHTRow[Any]]], start: int) -> PatternMatch | None:
     """Return the complete run that begins at an instant, None if there is none."""
     taken: list[tuple[int, CHTRow[Any]]] = []
     position = -1
@@ -55,7 +55,7 @@ def _run(node: Match, scope: Scope, fitting: dict[str, list[CHTRow[Any]]], start
             position = furthest
             taken += [(position, row) for row in (moves[position] if node.steps[position].many else moves[position][:1])]
         if position == len(node.steps) - 1:
-            return Found(start, time, _record(node, taken))
+            return PatternMatch(start, time, _record(node, taken))
         if not taken or (time > start and any(_satisfying(node, scope, x, fitting, time, so_far) for x in node.unless)):
             return None
     return None
@@ -67,18 +67,18 @@ def _may_follow(node: Match, position: int, n: int) -> bool:
 
 
 def _satisfying(
-    node: Match, scope: Scope, step: PatternStep, fitting: dict[str, list[CHTRow[Any]]], time: int, so_far: Record
+    node: Match, scope: Environment, step: PatternStep, fitting: dict[str, list[CHTRow[Any]]], time: int, so_far: Record
 ) -> list[CHTRow[Any]]:
     """Return the rows of an instant that a step can take, given the run so far, in payload order."""
     here = sorted((row for row in fitting[step.name] if row.le == time), key=lambda row: payload_order(row.payload))
     return [row for row in here if all(_holds_over(node, scope, test, row, so_far) for test in step.over)]
 
 
-def _fits(node: Match, scope: Scope, step: PatternStep, row: CHTRow[Any]) -> bool:
+def _fits(node: Match, scope: Environment, step: PatternStep, row: CHTRow[Any]) -> bool:
     return all(holds(node, scope, test, row) for test in step.tests)
 
 
-def _holds_over(node: Match, scope: Scope, test: Any, row: CHTRow[Any], so_far: Record) -> bool:
+def _holds_over(node: Match, scope: Environment, test: Any, row: CHTRow[Any], so_far: Record) -> bool:
     with UserCode(node, scope, row):
         return holds_row(test, (row.payload, so_far))
 

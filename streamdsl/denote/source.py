@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from streamdsl.denote.environment import Scope
+from streamdsl.denote.environment import Environment
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejections, Unit, plain
 
 
-def source(node: Source, scope: Scope) -> CHT[Any]:
+def source(node: Source, scope: Environment) -> CHT[Any]:
     """The rows of the source with this name."""
     rows = scope.inputs[node.source]
     return CHT((row._replace(payload=as_payload(row.payload)) for row in rows), rows.unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from streamdsl.denote.environment import Scope, UserCode, holds, key_of, project, value
+from streamdsl.denote.environment import Environment, UserCode, holds, key_of, project, value
 from streamdsl.errors import TimeOverflow, UnitError, shortened
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (
@@ -31,17 +31,17 @@ from streamdsl.temporal import (
 from streamdsl.udm.stream_operator import processed
 
 
-def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def where(node: Where, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """The rows for which the predicate holds."""
     return CHT((row for row in rows if holds(node, scope, node.predicate, row)), rows.unit)
 
 
-def select(node: Select, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def select(node: Select, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Each row, with the payload that the projection gives."""
     return CHT((row._replace(payload=project(node, scope, node.projection, row)) for row in rows), rows.unit)
 
 
-def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def select_many(node: SelectMany, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """One row per item of each row's iterable."""
 
     def items(row: CHTRow[Any]) -> list[Any]:
@@ -51,7 +51,7 @@ def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT((row._replace(payload=item) for row in rows for item in items(row)), rows.unit)
 
 
-def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def alter_lifetime(node: AlterLifetime, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Each row, with the lifetime that the expressions for LE and RE give; rows with an empty lifetime are dropped."""
     ends = node.in_unit(rows.unit)
 
@@ -68,7 +68,7 @@ def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any
     return CHT(altered(), rows.unit)
 
 
-def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def to_edges(node: ToEdges, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Each row, ended at the next strictly later LE of its key, or without end if there is none."""
     keyed = [(key_of(node, scope, node.key, row), row) for row in rows]
 
@@ -78,13 +78,13 @@ def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT((row._replace(re=next_start(key, row.le)) for key, row in keyed), rows.unit)
 
 
-def calendar(node: Calendar, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def calendar(node: Calendar, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """One row from the start, or from the first LE, until the end."""
     starts = [row.le for row in rows] if node.start is None else [node.start]
     return CHT([CHTRow(le, node.end, None) for le in sorted(starts)[:1] if le < node.end], rows.unit)
 
 
-def scan(node: Scan, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def scan(node: Scan, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """The results of each row, from the state after all rows before it in order of (LE, payload, RE)."""
     module = node.module
     found: list[CHTRow[Any]] = []
@@ -96,7 +96,7 @@ def scan(node: Scan, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT(found, rows.unit)
 
 
-def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def distinct(node: Distinct, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Each payload once, for the time that some row has it."""
     having: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
@@ -105,7 +105,7 @@ def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT((CHTRow(*piece, payload) for payload, piece in pieces), rows.unit)
 
 
-def stitch(node: Stitch, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def stitch(node: Stitch, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Chains of rows with equal payloads, one ending as the next starts, joined into one row each."""
     same: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from streamdsl.denote.environment import Scope, UserCode, holds, project
+from streamdsl.denote.environment import Environment, UserCode, holds, project
 from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
@@ -16,7 +16,7 @@ from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarde
 from streamdsl.windows import Windows
 
 
-def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def window_aggregate(node: WindowAggregate, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """One row per non-empty window: the projection of its aggregates."""
 
     def arguments(row: CHTRow[Any]) -> list[Any]:
@@ -30,7 +30,7 @@ def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT
     return _per_window(node, scope, rows, arguments, result)
 
 
-def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def window_apply(node: WindowApply, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Zero or more rows per non-empty window: the module's results, with lifetimes by the output policy."""
 
     def arguments(row: CHTRow[Any]) -> list[Any]:
@@ -42,13 +42,13 @@ def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return _per_window(node, scope, rows, arguments, results)
 
 
-def chop(node: Chop, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+def chop(node: Chop, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """The pieces of each row, one for each cell that it overlaps."""
     pieces = ((row, cell.intersect(life(row))) for row in rows for cell in node.cells.over([life(row)], scope.until))
     return CHT((CHTRow(*piece, row.payload) for row, piece in pieces), rows.unit)
 
 
-def left_out(node: WindowAggregate, scope: Scope, agg: BoundAgg, row: CHTRow[Any]) -> bool:
+def left_out(node: WindowAggregate, scope: Environment, agg: BoundAgg, row: CHTRow[Any]) -> bool:
     """Say whether an aggregate's `where` excludes a row."""
     return agg.where is not None and not holds(node, scope, agg.where, row)
 
@@ -65,7 +65,7 @@ def life(row: CHTRow[Any]) -> Lifetime:
 
 def _per_window(
     node: Windowed,
-    scope: Scope,
+    scope: Environment,
     rows: CHT[Any],
     arguments: Callable[[CHTRow[Any]], list[Any]],
     results: Callable[[Lifetime, list[MemberRow]], list[Stamped]],

@@ -14,7 +14,7 @@ from streamdsl.plan.end_expressions import LE
 from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME
 
 
-class Change(NamedTuple):
+class EndChange(NamedTuple):
     """Bounds of the values of an end that changes: of the one `before`, and the `least` of both."""
 
     before: int
@@ -58,18 +58,18 @@ def most(end: Expr) -> int:
     return INFINITY
 
 
-def change(end: Expr, was: int, becomes: int) -> Change | None:
+def change(end: Expr, was: int, becomes: int) -> EndChange | None:
     """Return bounds of an end where it changes because the RE of a row moves, from one >= `was` to one >= `becomes`.
 
     None: the end does not change.
 
     >>> from streamdsl.plan.end_expressions import RE, earliest, plus
     >>> change(plus(RE, 5), 10, 10), change(LE, 10, 10), change(earliest(RE, 7), 10, 10), change(earliest(RE, 70), 10, 5)
-    (Change(before=15, least=15), None, None, Change(before=10, least=5))
+    (EndChange(before=15, least=15), None, None, EndChange(before=10, least=5))
     """
     match end:
         case Life("re"):
-            return Change(was, min(was, becomes))
+            return EndChange(was, min(was, becomes))
         case Life() | Constant():
             return None
         case Function("earliest", parts):
@@ -80,17 +80,17 @@ def change(end: Expr, was: int, becomes: int) -> Change | None:
             if not changes:
                 return None
             if name == "latest":  # it is not before the part that changes
-                return Change(*map(min, zip(*changes, strict=True)))
+                return EndChange(*map(min, zip(*changes, strict=True)))
             # Of several moving parts one alone may change: of the others the bounds of a change do not hold.
             sure = [
-                Change(*(each if each is not None and len(changes) == 1 else [least(part, MIN_TIME, MIN_TIME)] * 2))
+                EndChange(*(each if each is not None and len(changes) == 1 else [least(part, MIN_TIME, MIN_TIME)] * 2))
                 for part, each in zip(parts, moving, strict=True)
             ]
-            return Change(*(_MONOTONE[name](*values) for values in zip(*sure, strict=True)))
-    return Change(MIN_TIME, MIN_TIME) if reads_re(end) else None
+            return EndChange(*(_MONOTONE[name](*values) for values in zip(*sure, strict=True)))
+    return EndChange(MIN_TIME, MIN_TIME) if reads_re(end) else None
 
 
-def _change_of_earliest(parts: Sequence[Expr], was: int, becomes: int) -> Change | None:
+def _change_of_earliest(parts: Sequence[Expr], was: int, becomes: int) -> EndChange | None:
     """A change shows only where the parts that stay are later than the least that changes."""
     found = [(part, change(part, was, becomes)) for part in parts]
     moving = [each for _, each in found if each is not None]
@@ -101,7 +101,7 @@ def _change_of_earliest(parts: Sequence[Expr], was: int, becomes: int) -> Change
     if any(most(part) <= bound for part in staying):
         return None
     later = [max(least(part, MIN_TIME, MIN_TIME), plus_bound(bound, CHRONON)) for part in staying]
-    return Change(min([each.before for each in moving] + later), bound)
+    return EndChange(min([each.before for each in moving] + later), bound)
 
 
 def plus_bound(time: int, duration: int) -> int:

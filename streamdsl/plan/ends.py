@@ -20,7 +20,7 @@ from streamdsl.temporal.time import Ticks
 
 
 @dataclass(frozen=True)
-class Ends:
+class NewLifetime:
     """The new ends of an operator's rows; a row whose new lifetime is empty vanishes."""
 
     le: Expr
@@ -35,8 +35,8 @@ class Ends:
         """Return the output CTI for an input CTI: the earliest time at which a later change of the input changes the output.
 
         >>> from streamdsl.plan.end_expressions import ceil, floor
-        >>> Ends(LE, plus(RE, -3)).cti(20), Ends(LE, plus(RE, 3)).cti(20), Ends(floor(LE, 5), ceil(RE, 5)).cti(22)
-        (17, 20, 20)
+        >>> [NewLifetime(*ends).cti(22) for ends in ((LE, plus(RE, -2)), (LE, plus(RE, 3)), (floor(LE, 5), ceil(RE, 5)))]
+        [20, 22, 20]
         """
         if cti in (MIN_TIME, INFINITY):
             return cti
@@ -49,7 +49,7 @@ class Ends:
         A row that is not final has an old RE after the input's frontier. It may vanish if its LE is not before the CTI; otherwise
         only its RE moves. The earliest new RE of such rows bounds the frontier.
 
-        >>> Ends(plus(LE, 5), plus(RE, 5)).final(20, 30), Ends(LE, plus(NEW_LE, 5)).final(20, 19)
+        >>> NewLifetime(plus(LE, 5), plus(RE, 5)).final(20, 30), NewLifetime(LE, plus(NEW_LE, 5)).final(20, 19)
         (35, 24)
         """
         if INFINITY in (cti, final):
@@ -121,7 +121,7 @@ class Ends:
         """Return the new ends of one row.
 
         >>> from streamdsl.plan.end_expressions import floor
-        >>> Ends(floor(LE, 5), plus(NEW_LE, 5)).of(Lifetime(7, 8))
+        >>> NewLifetime(floor(LE, 5), plus(NEW_LE, 5)).of(Lifetime(7, 8))
         (5, 10)
         """
         le = life.le if self.le == LE else evaluate_row(self.le, (payload,), life)
@@ -137,7 +137,7 @@ class Ends:
         """Return the new lifetime as people write it.
 
         >>> from streamdsl.plan.end_expressions import earliest
-        >>> print(Ends(LE, earliest(RE, plus(LE, 5))).describe())
+        >>> print(NewLifetime(LE, earliest(RE, plus(LE, 5))).describe())
         [LE, min(RE, LE + 5))
         """
         return f"[{text_of(self.le)}, {text_of(self.full_re if self.le == LE else self.re)})"

@@ -14,7 +14,7 @@ from streamdsl.errors import TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_values, project, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.plan.ends import Ends
+from streamdsl.plan.ends import NewLifetime
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.key_encoding import encode_key
@@ -101,7 +101,7 @@ class Flatten:
 class Alter:
     """Give each row the lifetime that its ends are."""
 
-    ends: Ends
+    ends: NewLifetime
 
     def apply(self, reader: BatchReader, batch: Any, out: ColumnType) -> Any:
         """Return the rows that still live."""

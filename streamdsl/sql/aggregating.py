@@ -10,7 +10,7 @@ from streamdsl import aggregates
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.parsing import Text, name_of
-from streamdsl.sql.relation_columns import Columns, free
+from streamdsl.sql.relation_columns import RelationColumns, free
 from streamdsl.sql.scalars import Scalars
 from streamdsl.sql.spans import windowed
 from streamdsl.stream import Stream
@@ -26,7 +26,7 @@ class Aggregating:
     """The aggregation of a SELECT with GROUP BY or aggregates: `group_by` and `add` collect, `aggregate` builds the plan."""
 
     text: Text
-    columns: Columns
+    columns: RelationColumns
     scalars: Scalars
     modules: Mapping[str, Any]
     """The user-defined aggregates, by the names that the query calls them by."""

@@ -11,7 +11,7 @@ from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.sql.parsing import Text
-from streamdsl.sql.relation_columns import Columns
+from streamdsl.sql.relation_columns import RelationColumns
 from streamdsl.stream import Stream
 
 
@@ -20,7 +20,7 @@ class Joining:
     """Joins sources: equalities of columns become keys, other conditions filter the joined rows."""
 
     text: Text
-    columns: Columns
+    columns: RelationColumns
     conditions: tuple[Any, ...]
     """The conditions of WHERE."""
 

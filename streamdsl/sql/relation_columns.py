@@ -16,7 +16,7 @@ TIMESTAMP: Final = "t"
 
 
 @dataclass(frozen=True)
-class Side:
+class FromSource:
     """A source of a FROM clause: its alias, its rows, and the names of their fields (None: unknown)."""
 
     alias: str
@@ -52,11 +52,11 @@ def free(name: str, taken: Container[str]) -> str:
 
 
 @dataclass
-class Columns:
+class RelationColumns:
     """The columns of a FROM clause; joined sources share one row, where equal names are prefixed with their source's alias."""
 
     text: Text
-    sides: Sequence[Side]
+    sides: Sequence[FromSource]
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, trees: Sequence[Any], besides: Container[str] = ()) -> None:
@@ -101,7 +101,7 @@ class Columns:
             value = getattr(value, attribute)
         return value
 
-    def named(self, tree: Any) -> list[Side]:
+    def named(self, tree: Any) -> list[FromSource]:
         """Return the sources that `*` or `S.*` covers; raises `SqlError` for an unknown source."""
         wanted = [name_of(token) for token in tree.children]
         sides = [side for side in self.sides if not wanted or side.alias == wanted[0]]
@@ -130,7 +130,7 @@ class Columns:
         self._check(tree, name, self.sides)
         return (having or unknown)[0].alias
 
-    def _check(self, tree: Any, name: str, sides: Sequence[Side]) -> None:
+    def _check(self, tree: Any, name: str, sides: Sequence[FromSource]) -> None:
         if any(side.fields is None or name in side.fields for side in sides):
             return
         known = [field for side in sides for field in side.fields or ()]

@@ -14,7 +14,7 @@ from streamdsl.sql.aggregating import NAMES, Aggregating
 from streamdsl.sql.joining import Joining, conjuncts
 from streamdsl.sql.named_inputs import Sources
 from streamdsl.sql.parsing import Text, inside, name_of
-from streamdsl.sql.relation_columns import TIMESTAMP, Columns, Side
+from streamdsl.sql.relation_columns import TIMESTAMP, FromSource, RelationColumns
 from streamdsl.sql.scalars import FUNCTIONS, Scalars, combined, condition
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
@@ -82,7 +82,7 @@ class Selecting:
 
     def _select(self, tree: Any) -> Any:
         to_stream, semantics, distinct, items, sources, where, group, having, every = tree.children
-        columns = Columns(self._text, self._sides(sources))
+        columns = RelationColumns(self._text, self._sides(sources))
         outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
         columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
         columns.note([call for call in inside(having, "call") if self._is_aggregate(call)])
@@ -112,7 +112,7 @@ class Selecting:
                 return rows.output_every(in_batches(self._text, every.children[0], self._sources.unit))
         return rows if to_stream is None else self._streamed(to_stream, semantics, rows)
 
-    def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
+    def _projected(self, rows: Any, columns: RelationColumns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
         if len(columns.sides) == 1 and [item.data for item in items.children] == ["everything"]:
             (side,) = columns.named(items.children[0])
             if not side.timed or side.fields is None:
@@ -194,8 +194,8 @@ class Selecting:
         first, *joins = sources.children
         return [first, *(join.children[0] if join.data == "cross" else join.children[1] for join in joins)]
 
-    def _sides(self, sources: Any) -> list[Side]:
-        found: dict[str, Side] = {}
+    def _sides(self, sources: Any) -> list[FromSource]:
+        found: dict[str, FromSource] = {}
         for source in self._listed(sources):
             side = self._side(source)
             if side.alias in found:
@@ -204,7 +204,7 @@ class Selecting:
             found[side.alias] = side
         return list(found.values())
 
-    def _side(self, source: Any) -> Side:
+    def _side(self, source: Any) -> FromSource:
         timed = False
         if source.data == "nested":
             rows, alias = self.query(source.children[0]), name_of(source.children[1])
@@ -217,7 +217,7 @@ class Selecting:
             raise self._text.refused(
                 source, "a stream of batches is read through a window", "name it first: A = ISTREAM(...); then A [ROWS 1]"
             )
-        return Side(alias, rows, _fields(rows), timed)
+        return FromSource(alias, rows, _fields(rows), timed)
 
 
 def _untimed(row: Record) -> Record:

@@ -21,7 +21,7 @@ from streamdsl.expr.nodes import Constant, Expr, Field, Function, Life
 from streamdsl.plan import end_expressions as ends
 from streamdsl.plan.end_bounds import Endless
 from streamdsl.plan.end_expressions import LE, NEW_LE, RE
-from streamdsl.plan.ends import Ends
+from streamdsl.plan.ends import NewLifetime
 from streamdsl.plan.node import (
     AlterLifetime,
     Node,
@@ -64,7 +64,7 @@ def times(*known: Expr) -> st.SearchStrategy[Expr]:
     )
 
 
-LIFETIMES = st.builds(Ends, times(LE, RE), times(LE, RE, NEW_LE))
+LIFETIMES = st.builds(NewLifetime, times(LE, RE), times(LE, RE, NEW_LE))
 ROWS = st.lists(
     st.builds(
         lambda le, length, v: CHTRow(le, INFINITY if length is None else le + length, sd.Record(k="a", v=v)),
@@ -77,7 +77,7 @@ ROWS = st.lists(
 )
 
 
-def query(ends: Ends, of_windows: bool = False) -> Stream[Any]:
+def query(ends: NewLifetime, of_windows: bool = False) -> Stream[Any]:
     rows: Stream[Any] = sd.source("s0")
     if of_windows:
         rows = rows.hopping_window(9, 3).aggregate(v=sd.count())
@@ -86,22 +86,22 @@ def query(ends: Ends, of_windows: bool = False) -> Stream[Any]:
 
 @examples(250)
 @given(drawn=LIFETIMES, seed=SEEDS, emit=st.sampled_from(EMITS))
-def test_ctis_and_rows_are_right_whatever_the_ends(drawn: Ends, seed: int, emit: Any) -> None:
+def test_ctis_and_rows_are_right_whatever_the_ends(drawn: NewLifetime, seed: int, emit: Any) -> None:
     check_law(query(drawn), scenario(Random(seed), 1, unending=True), emit)
 
 
 @examples(250)
 @given(drawn=LIFETIMES, seed=SEEDS, of_windows=st.booleans())
-def test_what_is_final_stays_whatever_the_ends(drawn: Ends, seed: int, of_windows: bool) -> None:
+def test_what_is_final_stays_whatever_the_ends(drawn: NewLifetime, seed: int, of_windows: bool) -> None:
     """Of windows more rows are final than before the CTI."""
     check_what_is_sent_stays(query(drawn, of_windows), scenario(Random(seed), 1, unending=False, max_size=5))
 
 
 @examples(400)
 @given(drawn=LIFETIMES, rows=ROWS)
-@example(drawn=Ends(LE, RE), rows=[CHTRow(0, 5, sd.Record(k="a", v=1))])
-@example(drawn=Ends(RE, ends.plus(RE, 1)), rows=[CHTRow(0, INFINITY, sd.Record(k="a", v=1))])
-def test_facts_are_so_whatever_the_ends(drawn: Ends, rows: list[CHTRow[Any]]) -> None:
+@example(drawn=NewLifetime(LE, RE), rows=[CHTRow(0, 5, sd.Record(k="a", v=1))])
+@example(drawn=NewLifetime(RE, ends.plus(RE, 1)), rows=[CHTRow(0, INFINITY, sd.Record(k="a", v=1))])
+def test_facts_are_so_whatever_the_ends(drawn: NewLifetime, rows: list[CHTRow[Any]]) -> None:
     def meaning(*given: CHTRow[Any]) -> list[CHTRow[Any]]:
         return list(denote(AlterLifetime(SOURCE, drawn.le, drawn.re), {"s0": CHT(given)}))
 

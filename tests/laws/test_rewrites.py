@@ -485,7 +485,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "the order of members is changed": {"streamdsl.plan.node.Windowed.takes_any_order": property(always)},
     "a field of a projection is read as one of its input": {"streamdsl.rewrite.push_filter_below_select.before": as_it_is},
     "lifetimes are read before they are altered": {"streamdsl.rewrite.push_filter_below_lifetimes.reads_lifetime": never},
-    "rows that are dropped are forgotten": {"streamdsl.plan.ends.Ends.keep_all_rows": property(always)},
+    "rows that are dropped are forgotten": {"streamdsl.plan.ends.NewLifetime.keep_all_rows": property(always)},
     "pieces may come at any time": {"streamdsl.rewrite.push_filter_below_lifetimes.shows_the_same": always},
     "the right side is filtered as the left": {"streamdsl.rewrite.push_filter_below_join._put": as_left},
     "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},

@@ -11,7 +11,7 @@ from streamdsl.plan import end_expressions as expressions
 from streamdsl.plan.base import Node
 from streamdsl.plan.end_bounds import Endless
 from streamdsl.plan.end_expressions import LE, NEW_LE, RE, ceil, earliest, floor, latest, plus, reach
-from streamdsl.plan.ends import Ends
+from streamdsl.plan.ends import NewLifetime
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, all_of, fields_read
 from streamdsl.plan.nodes.rows import RowWise
 from streamdsl.temporal import CHRONON, Unit
@@ -41,13 +41,13 @@ class AlterLifetime(RowWise):
         return self.kind
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> NewLifetime:
         """The two ends, with what follows from them."""
-        return Ends(self.le, self.re)
+        return NewLifetime(self.le, self.re)
 
-    def in_unit(self, unit: Unit | None) -> Ends:
+    def in_unit(self, unit: Unit | None) -> NewLifetime:
         """Return the ends, with what users give read in a unit of time."""
-        return Ends(expressions.in_unit(self.le, unit), expressions.in_unit(self.re, unit))
+        return NewLifetime(expressions.in_unit(self.le, unit), expressions.in_unit(self.re, unit))
 
     def with_constants_read(self) -> AlterLifetime:
         """Return the operator with its constants as ticks of its unit, where that is known."""
