@@ -5,7 +5,7 @@ The facade (`stream.py`) has the methods; these functions validate, so that a qu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
@@ -156,10 +156,7 @@ def duration(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
     >>> duration("5s", None, "ms")
     Constant(value=5000)
     """
-    if not callable(value):
-        return Constant(to_duration(value, unit))
-    found = expression(value, schema, life=True)
-    return Constant(to_duration(found.value, unit)) if isinstance(found, Constant) and unit else found
+    return _in_ticks(to_duration, value, schema, unit)
 
 
 def start(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
@@ -168,10 +165,12 @@ def start(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
     >>> start("1970-01-01T00:00:02", None, "ms")
     Constant(value=2000)
     """
-    if not callable(value):
-        return Constant(to_ticks(value, unit))
-    found = expression(value, schema, life=True)
-    return Constant(to_ticks(found.value, unit)) if isinstance(found, Constant) and unit else found
+    return _in_ticks(to_ticks, value, schema, unit)
+
+
+def _in_ticks(read: Callable[[object, Unit | None], int], value: object, schema: Schema | None, unit: Unit | None) -> Expr:
+    found = expression(value, schema, life=True) if callable(value) else Constant(value)
+    return Constant(read(found.value, unit)) if isinstance(found, Constant) and (unit or not callable(value)) else found
 
 
 Form: TypeAlias = Literal["one", "named", "window"]
@@ -270,13 +269,10 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
 
 def _agg_hint(name: str, value: object) -> str:
     if _is_module(value, AnyUDA):
-        shown = f"{value.__name__}()" if isinstance(value, type) else _instance_shown(value)
+        shown = f"{value.__name__}()" if isinstance(value, type) else value.label
+        shown += "(...)" if shown == type(value).__name__ else ""
         return f"give it an argument: {name}={shown}.of(lambda e: ...)"
     return f"for example {name}=sd.count(), {name}=sd.avg(lambda e: ...), {name}=MyUDA().of(lambda e: ...)"
-
-
-def _instance_shown(module: Any) -> str:
-    return f"{module.label}(...)" if module.label == type(module).__name__ else str(module.label)
 
 
 def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:

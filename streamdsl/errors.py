@@ -103,7 +103,9 @@ class EventError(StreamDslError, ValueError):
 
     def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
         place = f" at source {where!r}" if where else ""
-        super().__init__(f"event {shortened(_event_id(event))}{place} is refused: {rule}\n  event: {shortened(event)}", hint=hint)
+        super().__init__(
+            f"event {shortened(getattr(event, 'id', event))}{place} is refused: {rule}\n  event: {shortened(event)}", hint=hint
+        )
         self.event = event
         self.rule = rule
 
@@ -284,10 +286,6 @@ def _again(cls: type[StreamDslError], message: str, state: dict[str, Any]) -> St
     error = cls.__new__(cls, message)
     error.__dict__.update(state)
     return error
-
-
-def _event_id(event: object) -> object:
-    return getattr(event, "id", event)
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:

@@ -141,7 +141,7 @@ SABOTAGES = (
     Sabotage(
         "an end that is computed from RE stays",
         "streamdsl/plan/end_bounds.py",
-        "return Change(MIN_TIME, MIN_TIME) if reads_re(end) else None",
+        "return EndChange(MIN_TIME, MIN_TIME) if reads_re(end) else None",
         "return None",
         "ctis_and_rows_are_right_whatever_the_ends",
     ),
@@ -1479,8 +1479,8 @@ SABOTAGES = (
     Sabotage(
         "an operator has no meaning",
         "streamdsl/denote/__init__.py",
-        "by_name(source, group, span, windowed, pattern, combine)",
-        "by_name(source, group, span, windowed, combine)",
+        "by_name(source, grouping, span, windowed, matching, combining)",
+        "by_name(source, grouping, span, windowed, combining)",
         "the_tables_have_every_node",
         where="architecture",
     ),

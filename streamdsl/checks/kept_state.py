@@ -34,7 +34,9 @@ def sources_that_may_have_edges(node: Node, plan: PlanView) -> Iterator[Finding]
     if isinstance(node, Source) and not node.table:
         keepers = [plan.name(other) for other in plan.nodes() if Open(node, depends_on_data=True) in _kept(other, plan)]
         if keepers:
-            what = f"may have rows without end; {_and(keepers)} {_verb(keepers)} each until its end comes"
+            what = (
+                f"may have rows without end; {_and(keepers)} {'keeps' if len(keepers) == 1 else 'keep'} each until its end comes"
+            )
             yield plan.finding(node, "note", what, "where ends may fail to come, clip_duration(d) after the source")
 
 
@@ -151,7 +153,3 @@ def _any(settings: Sequence[str], *others: str) -> str:
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _verb(names: Sequence[str]) -> str:
-    return "keeps" if len(names) == 1 else "keep"

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamdsl.denote.environment import Environment, holds, key_of, project
+from streamdsl.denote.windowed import life
 from streamdsl.expr import without_row
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
-from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, merge, subtract
+from streamdsl.temporal import CHT, CHTRow, Unit, common_unit, merge, subtract
 
 
 def union(node: Union, scope: Environment, *parts: CHT[Any]) -> CHT[Any]:
@@ -91,11 +92,6 @@ def overlap(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
 def starts_inside(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
     """Say whether `b` starts strictly inside the lifetime of `a`."""
     return a.le < b.le < a.re
-
-
-def life(row: CHTRow[Any]) -> Lifetime:
-    """Return a row's lifetime."""
-    return Lifetime(row.le, row.re)
 
 
 def unit_of(*inputs: CHT[Any]) -> Unit | None:

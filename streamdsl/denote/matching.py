@@ -33,7 +33,10 @@ def match(node: Match, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
 
 def _reported(node: Match, scope: Environment, track: list[CHTRow[Any]]) -> Iterator[PatternMatch]:
     """Yield the reported runs: all, or of overlapping ones the one that is complete first, and of these the one begun first."""
-    fitting = {step.name: [row for row in track if _fits(node, scope, step, row)] for step in (*node.steps, *node.unless)}
+    fitting = {
+        step.name: [row for row in track if all(holds(node, scope, test, row) for test in step.tests)]
+        for step in (*node.steps, *node.unless)
+    }
     runs = (_run(node, scope, fitting, start) for start in {row.le for row in track})
     end: int | None = None
     for run in sorted((run for run in runs if run is not None), key=lambda run: (run.last, run.first)):
@@ -72,10 +75,6 @@ def _satisfying(
     """Return the rows of an instant that a step can take, given the run so far, in payload order."""
     here = sorted((row for row in fitting[step.name] if row.le == time), key=lambda row: payload_order(row.payload))
     return [row for row in here if all(_holds_over(node, scope, test, row, so_far) for test in step.over)]
-
-
-def _fits(node: Match, scope: Environment, step: PatternStep, row: CHTRow[Any]) -> bool:
-    return all(holds(node, scope, test, row) for test in step.tests)
 
 
 def _holds_over(node: Match, scope: Environment, test: Any, row: CHTRow[Any], so_far: Record) -> bool:

@@ -7,12 +7,9 @@ from streamdsl.expr.evaluate import (
     evaluate,
     evaluate_deferred,
     evaluate_nested,
-    evaluate_row,
-    holds_row,
     key_row,
     key_values,
     project,
-    project_row,
     truth,
 )
 from streamdsl.expr.expression_functions import (
@@ -33,6 +30,7 @@ from streamdsl.expr.expression_functions import (
 )
 from streamdsl.expr.facade import E
 from streamdsl.expr.recording import NotTraceable
+from streamdsl.expr.row_evaluator import evaluate_row, holds_row, project_row
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.tracing import trace
 

@@ -33,15 +33,13 @@ def declared_attributes(hint: Any) -> tuple[str, ...] | None:
     >>> declared_attributes(Trip), declared_attributes(int)
     (('fare',), None)
     """
-    if not isinstance(hint, type) or any(name in vars(base) for base in _bases_with_code(hint) for name in _DYNAMIC):
+    if not isinstance(hint, type) or any(
+        name in vars(base) for base in hint.__mro__[:-1] if base is not tuple for name in _DYNAMIC
+    ):
         return None
     if is_dataclass(hint):
         return tuple(f.name for f in fields(hint))
     return tuple(hint._fields) if issubclass(hint, tuple) and hasattr(hint, "_fields") else None
-
-
-def _bases_with_code(cls: type) -> list[type]:
-    return [base for base in cls.__mro__ if base not in (tuple, object)]
 
 
 def declared_items(hint: Any) -> tuple[str, ...] | None:

@@ -40,7 +40,6 @@ from streamdsl.expr.row_evaluator import (
     attribute_of,
     evaluate_row,
     field_of,
-    holds_row,
     is_plain_value,
     no_lifetime_error,
     predicate_value,
@@ -545,18 +544,3 @@ _EVALUATORS: Final[Mapping[type[Expr], Callable[[_ColumnEvaluator, Any], Operand
     Make: _ColumnEvaluator.make,
     Opaque: _ColumnEvaluator.opaque,
 }
-
-__all__ = [
-    "Inputs",
-    "RowError",
-    "evaluate",
-    "evaluate_deferred",
-    "evaluate_nested",
-    "evaluate_row",
-    "holds_row",
-    "key_row",
-    "key_values",
-    "project",
-    "project_row",
-    "truth",
-]

@@ -18,7 +18,7 @@ from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.proxies import BuiltPayload, RowProxy, argument_node, call_argument_node, is_value, result_node
-from streamdsl.expr.recording import SymbolicValue, WriterError, is_tracing, refuse
+from streamdsl.expr.recording import StandIn, SymbolicValue, WriterError, is_tracing, refuse
 from streamdsl.expr.scalar_functions import CASTS, SCALAR_FUNCTIONS
 from streamdsl.temporal.time import PER_SECOND, DurationLike, is_integer, to_duration
 from streamdsl.temporal.zones import zone_of
@@ -156,19 +156,16 @@ def cast(value: Any, kind: Any) -> Any:
     >>> cast(col("price"), int), cast("12", int)
     (cast(e.price, int), 12)
     """
-    cls = kind._cls if isinstance(kind, CastType) else kind
+    cls = kind.held if isinstance(kind, CastType) else kind
     if not isinstance(cls, type) or cls not in CASTS:
         raise WriterError(f"there is no cast to {kind!r}", hint=f"the types are: {', '.join(CASTS.values())}")
     return _apply(CASTS[cls], value)
 
 
-class CastType(SymbolicValue):
+class CastType(StandIn):
     """A type that `cast` converts to, in a lambda that is traced."""
 
-    __slots__ = ("_cls",)
-
-    def __init__(self, cls: type) -> None:
-        self._cls = cls
+    __slots__ = ()
 
 
 @overload

@@ -169,3 +169,12 @@ class SymbolicValue:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         refuse(f"{self!r} cannot be called", f"the methods of expressions are: {', '.join(sorted(METHODS))}; or use @sd.udf")
+
+
+class StandIn(SymbolicValue):
+    """A symbolic value that stands for a known one, which it holds."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held

@@ -47,7 +47,7 @@ def bottom_up(root: T, below: Callable[[T], Iterable[T]]) -> Iterator[T]:
     """Yield a value and all below it, each once, after those below it. Not recursive, so depth is no limit.
 
     >>> list(bottom_up(12, lambda n: [n // 2, n // 3] if n > 3 else []))
-    [3, 2, 6, 4, 12]
+    [3, 2, 6, 1, 4, 12]
     """
     seen = {id(root)}
     open_: list[tuple[T, Iterator[T]]] = [(root, iter(below(root)))]

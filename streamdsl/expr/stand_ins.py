@@ -19,7 +19,7 @@ from streamdsl.expr.facade import E
 from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Make
 from streamdsl.expr.proxies import BuiltPayload, argument_node, is_value
-from streamdsl.expr.recording import SymbolicValue, refuse
+from streamdsl.expr.recording import StandIn, SymbolicValue, refuse
 from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.temporal.payload import Record
@@ -28,19 +28,16 @@ _PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "strea
 _CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 
-class ClassStandIn(SymbolicValue):
+class ClassStandIn(StandIn):
     """The stand-in of a plain class: a call builds a payload of expressions."""
 
-    __slots__ = ("_cls",)
-
-    def __init__(self, cls: type) -> None:
-        self._cls = cls
+    __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        schema = Schema.of_type(self._cls)
+        schema = Schema.of_type(self.held)
         assert schema is not None
-        given = inspect.signature(self._cls).bind(*args, **kwargs).arguments
-        values = tuple(given[name] if name in given else default_of(self._cls, name) for name in schema.names)
+        given = inspect.signature(self.held).bind(*args, **kwargs).arguments
+        values = tuple(given[name] if name in given else default_of(self.held, name) for name in schema.names)
         return BuiltPayload(Make(schema, tuple(map(argument_node, values))), is_value(values))
 
 
@@ -65,18 +62,15 @@ class RecordStandIn(SymbolicValue):
         return BuiltPayload(Make(Schema.record(tuple(fields)), tuple(map(argument_node, values))), is_value(values))
 
 
-class ConstantClassStandIn(SymbolicValue):
+class ConstantClassStandIn(StandIn):
     """The stand-in of a class of constants, such as `datetime`: a call with constants makes one."""
 
-    __slots__ = ("_cls",)
-
-    def __init__(self, cls: Callable[..., Any]) -> None:
-        self._cls = cls
+    __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not all(map(is_constant, (*args, *kwargs.values()))):
             refuse("only a constant is made of constants")
-        return self._cls(*args, **kwargs)
+        return self.held(*args, **kwargs)
 
 
 class PackageStandIn(SymbolicValue):

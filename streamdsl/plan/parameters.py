@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Parameter
 from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
 from streamdsl.plan.node import AlterLifetime, Node, Source, WindowAggregate
-from streamdsl.plan.properties import HOLDERS, expressions
+from streamdsl.plan.properties import expressions, with_parts
 from streamdsl.udm.window_lambda import OpaqueWindow
 
 
@@ -83,24 +82,18 @@ def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
 
 
 def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
-    changes: dict[str, Any] = {each.name: _valued(getattr(node, each.name), values) for each in fields(node) if each.compare}
-    new = replace(node, **changes)
+    new = with_parts(node, lambda part: _valued(part, values))
     return new.with_constants_read() if isinstance(new, AlterLifetime) else new
 
 
-def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
-    """Return a field of a node with values in the place of parameters; input nodes stay as they are."""
-    if isinstance(value, Expr):
-        return with_values(value, values)
-    if type(value) is tuple:
-        return tuple(_valued(item, values) for item in value)
-    if isinstance(value, HOLDERS):
-        return replace(value, **{each.name: _valued(getattr(value, each.name), values) for each in fields(value) if each.compare})
-    if isinstance(value, OpaqueWindow):
-        module = copy.copy(value)
-        module.function = function_with_values(value.function, values)
-        return module
-    return value
+def _valued(part: Any, values: Mapping[str, Constant]) -> Any:
+    """Return what a node holds with values in the place of parameters."""
+    if isinstance(part, Expr):
+        return with_values(part, values)
+    if isinstance(part, OpaqueWindow):
+        part = copy.copy(part)
+        part.function = function_with_values(part.function, values)
+    return part
 
 
 def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.nodes import reads_re as expr_reads_re
@@ -37,6 +37,27 @@ def _inside(value: object) -> Iterator[Expr]:
     elif isinstance(value, HOLDERS):
         for field in fields(value):
             yield from _inside(getattr(value, field.name))
+
+
+def with_parts(node: Node, change: Callable[[Any], Any]) -> Node:
+    """Return a node with `change` applied to all that its fields hold but nodes.
+
+    >>> from streamdsl.expr.nodes import Constant
+    >>> from streamdsl.plan.node import Source, Where
+    >>> with_parts(Where(Source("trips"), Constant(True)), lambda part: Constant(False)).predicate
+    Constant(value=False)
+    """
+
+    def over_fields(value: Any) -> Any:
+        return replace(value, **{each.name: inside(getattr(value, each.name)) for each in fields(value) if each.compare})
+
+    def inside(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(inside, value))
+        return value if isinstance(value, Node) else over_fields(value) if isinstance(value, HOLDERS) else change(value)
+
+    made: Node = over_fields(node)
+    return made
 
 
 def reads_re(node: Node) -> bool:

@@ -191,6 +191,13 @@ def before(expr: Expr, projection: Expr) -> Expr | None:
     return found if weight(found) <= HEAVIEST else None
 
 
+def fields_of(made: Expr) -> Mapping[str, Expr]:
+    """Return the fields of payloads that an expression builds, as expressions; none for any other, and for objects."""
+    if not isinstance(made, Make) or made.schema.shape is Shape.OBJECT:
+        return {}
+    return dict(zip(made.schema.names, made.values, strict=True))
+
+
 def made_of(projection: Expr) -> dict[str, Expr]:
     """Return the output fields of a projection that are plain expressions of its input.
 
@@ -198,8 +205,7 @@ def made_of(projection: Expr) -> dict[str, Expr]:
     {'value': Binary(op='>', left=Field(name='x', side=0), right=Constant(value=1))}
     """
     if isinstance(projection, Make):
-        made = zip(projection.schema.names, projection.values, strict=True)
-        return {name: part for name, part in made if is_plain(part)} if projection.schema.shape is not Shape.OBJECT else {}
+        return {name: part for name, part in fields_of(projection).items() if is_plain(part)}
     is_scalar = schema_of(projection, (None, None)) == Schema.scalar()
     return {"value": projection} if is_scalar and is_plain(projection) else {}
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from streamdsl.expr.nodes import Attribute, Expr, Field, Key, Make, Whole, reads
-from streamdsl.expr.schema import Shape
+from streamdsl.expr.nodes import Attribute, Expr, Field, Key, Whole, reads
 from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
-from streamdsl.rewrite.filter_conditions import cannot_fail, is_plain, substituted
+from streamdsl.rewrite.filter_conditions import cannot_fail, fields_of, is_plain, substituted
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Mode, RuleContext
 from streamdsl.rewrite.session_visibility import shows_the_same
@@ -62,17 +61,14 @@ def _keys(node: GroupApply) -> dict[str, Expr]:
     projection = node.projection
     if isinstance(projection, Whole) and isinstance(node.body, WindowAggregate):
         projection = node.body.projection
-    if not isinstance(projection, Make) or projection.schema.shape is Shape.OBJECT:
-        return {}
-    made = zip(projection.schema.names, projection.values, strict=True)
-    return {name: key for name, part in made if (key := _of_row(part, node.key)) is not None}
+    return {name: key for name, part in fields_of(projection).items() if (key := _of_row(part, node.key)) is not None}
 
 
 def _of_row(part: Expr, key: Expr) -> Expr | None:
     if isinstance(part, Key):
         return key if isinstance(key, Field) else None
-    if isinstance(part, Attribute) and isinstance(part.operand, Key) and isinstance(key, Make):
-        found = dict(zip(key.schema.names, key.values, strict=True)).get(part.name)
+    if isinstance(part, Attribute) and isinstance(part.operand, Key):
+        found = fields_of(key).get(part.name)
         return found if isinstance(found, Field) else None
     return None
 

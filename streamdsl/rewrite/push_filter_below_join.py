@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Attribute, Call, Expr, Field, Key, Life, Make, Opaque, Whole, rebuilt
-from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.nested import attribute_name
+from streamdsl.expr.nodes import Attribute, Call, Expr, Field, Key, Life, Opaque, Whole, rebuilt
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, Node, SemiJoin
+from streamdsl.rewrite.filter_conditions import fields_of
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import RuleContext
-from streamdsl.temporal import Record
 
 LEFT: Final = (0,)
 """The side of an as-of join whose rows may be filtered: dropping right rows would make other right rows the nearest."""
@@ -89,25 +89,17 @@ def _parts(node: Join | AsofJoin) -> dict[str, Expr]:
     """Return the fields of the join's payloads as expressions over its inputs; opaque ones and lifetimes are left out."""
     if node.projection is None:
         return {"_0": Whole(0), "_1": Whole(1)}
-    if not isinstance(node.projection, Make) or node.projection.schema.shape is Shape.OBJECT:
-        return {}
-    made = zip(node.projection.schema.names, node.projection.values, strict=True)
+    made = fields_of(node.projection).items()
     return {name: part for name, part in made if not any(isinstance(below, (Call, Life, Opaque)) for below in part.walk())}
 
 
 def _put(part: Expr, parts: dict[str, Expr], node: Join | AsofJoin) -> Expr | None:
     if isinstance(part, Attribute) and isinstance(part.operand, Field):
         row: Any = parts[part.operand.name]
-        if isinstance(row, Whole) and _is_field(part.name, node.inputs[row.side].schema):
+        schema = node.inputs[row.side].schema if isinstance(row, Whole) else None
+        if schema is not None and attribute_name(schema, part.name) is not None:
             return Field(part.name, row.side)
     return parts[part.name] if isinstance(part, Field) else None
-
-
-def _is_field(name: str, schema: Schema | None) -> bool:
-    """Say whether an attribute of a payload is a field: in records a method takes precedence over a field of its name."""
-    if schema is None or name not in schema.names:
-        return False
-    return schema.shape is Shape.CLASS or (schema.shape is Shape.RECORD and not hasattr(Record, name))
 
 
 def _is_of_fields(condition: Expr) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +13,10 @@ import pyarrow.compute as pc
 
 from streamdsl.denote import denote
 from streamdsl.engine.run import run
-from streamdsl.expr.nodes import Constant, Expr, Key
+from streamdsl.expr.nodes import Constant, Expr, Key, rebuilt
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.plan.node import GroupApply, Node, Source, Windowed
-from streamdsl.plan.properties import HOLDERS
+from streamdsl.plan.properties import with_parts
 from streamdsl.spark.codec import decode, decode_table, encode
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.portion import WindowPortion
@@ -114,18 +113,13 @@ def _pieces(rows: Inserts) -> Iterator[Piece]:
     yield rows
 
 
-def bind_key(value: Any, key: Any) -> Any:
-    """Return a node, or a part of one, with the group's key replaced by a constant."""
-    if isinstance(value, Key):
-        return Constant(key)
-    if isinstance(value, tuple):
-        bound = tuple(bind_key(item, key) for item in value)
-        return value if all(map(operator.is_, bound, value)) else bound
-    if not isinstance(value, (Node, Expr, *HOLDERS)):
-        return value
-    changes = {f.name: bind_key(getattr(value, f.name), key) for f in dataclasses.fields(value) if f.init}
-    same = all(changed is getattr(value, name) for name, changed in changes.items())
-    return value if same else dataclasses.replace(value, **changes)
+def bind_key(plan: Node, key: Any) -> Any:
+    """Return an operator over sources with the group's key replaced by a constant in its expressions."""
+
+    def bound(part: Any) -> Any:
+        return rebuilt(part, lambda each: Constant(key) if isinstance(each, Key) else None) if isinstance(part, Expr) else part
+
+    return with_parts(plan, bound)
 
 
 def single_chunk(table: Any, name: str) -> Any:

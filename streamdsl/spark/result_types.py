@@ -9,7 +9,8 @@ from typing import Any
 
 from streamdsl.spark.column_types import FLOAT, INT, ColumnType, ListType, PickledType, as_nullable, hints_of, type_of_hint
 from streamdsl.udm import builtin
-from streamdsl.udm.bases import UDM, IntervalEvent
+from streamdsl.udm.bases import UDM
+from streamdsl.udm.signatures import element
 
 
 def result_type(module: UDM, argument: ColumnType | None = None) -> ColumnType | None:
@@ -30,7 +31,7 @@ def result_type(module: UDM, argument: ColumnType | None = None) -> ColumnType |
 
 def _annotated(module: UDM) -> ColumnType | None:
     for hint in _hints(module):
-        found = type_of_hint(_item(hint) if module.returns_many else hint)
+        found = type_of_hint(element(hint) if module.returns_many else hint)
         if found is not None:
             return as_nullable(found)
     return None
@@ -46,13 +47,3 @@ def _hints(module: UDM) -> Iterator[Any]:
             origin = typing.get_origin(base)
             if arguments and isinstance(origin, type) and issubclass(origin, UDM):
                 yield types.GenericAlias(list, (arguments[-1],)) if module.returns_many else arguments[-1]
-
-
-def _item(hint: Any) -> Any:
-    """Return the item type of an iterable's annotation; of events, the type of their payloads."""
-    arguments = typing.get_args(hint)
-    item = arguments[0] if arguments else Any
-    if typing.get_origin(item) is IntervalEvent:
-        inner = typing.get_args(item)
-        return inner[0] if inner else Any
-    return item

@@ -29,6 +29,7 @@ from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordTy
 from streamdsl.spark.expressions import convert_sql, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
+from streamdsl.spark.row_stage import Alter, Filter, Flatten, Reencode
 from streamdsl.spark.sql_text import NotNative, integer
 from streamdsl.temporal import common_unit
 
@@ -39,7 +40,7 @@ def where(low: LoweringContext, node: Where, scope: GroupScope) -> Flow:
     try:
         test = to_test(node.predicate, scope.env(flow, low.label(node)))
     except NotNative as why:
-        return stages.map_rows(low, node, flow, scope, stages.Filter(node.predicate), why)
+        return stages.map_rows(low, node, flow, scope, Filter(node.predicate), why)
     low.note(node, "native")
     return flow.with_same_lifetimes(lambda df: df.where(test.text))
 
@@ -53,7 +54,7 @@ def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Fl
     """For each row one row per item."""
     flow = low.lower(node.input, scope)
     why = NotNative("Python makes the items")
-    return stages.map_rows(low, node, flow, scope, stages.Flatten(node.items), why, PickledType())
+    return stages.map_rows(low, node, flow, scope, Flatten(node.items), why, PickledType())
 
 
 def alter_lifetime(low: LoweringContext, node: AlterLifetime, scope: GroupScope) -> Flow:
@@ -65,7 +66,7 @@ def alter_lifetime(low: LoweringContext, node: AlterLifetime, scope: GroupScope)
         le = to_sql(ends.le, env).text
         re = to_sql(ends.re, replace(env, starts=("le", "start"))).text
     except NotNative as why:
-        return stages.map_rows(low, node, flow, scope, stages.Alter(ends), why)
+        return stages.map_rows(low, node, flow, scope, Alter(ends), why)
     low.note(node, "native")
     names = ["start as le", f"{re} as re", "p", *flow.key_columns]
     return flow.then(lambda df: df.selectExpr("*", f"{le} as start").selectExpr(*names).where("le < re"))
@@ -159,4 +160,4 @@ def as_type(low: LoweringContext, node: Union, flow: Flow, kind: ColumnType, sco
     try:
         return flow.select(kind, p=convert_sql("p", flow.type, kind))
     except NotNative as why:
-        return stages.map_rows(low, node, flow, scope, stages.Reencode(), why, kind)
+        return stages.map_rows(low, node, flow, scope, Reencode(), why, kind)

@@ -22,42 +22,20 @@ from streamdsl.spark.group_stage import TAG, GroupStage
 from streamdsl.spark.lowering_context import ExecutionMode, LoweringContext
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
 from streamdsl.spark.row_stage import (
-    Alter,
     BatchReader,
     Construct,
     Filter,
-    Flatten,
     KeyColumn,
     PayloadColumn,
     ProjectPairs,
     ProjectRows,
     Publish,
-    Reencode,
     RowStage,
     Step,
 )
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.sql_text import NotNative, Sql
 from streamdsl.windows import Hopping
-
-__all__ = [
-    "Alter",
-    "Filter",
-    "Flatten",
-    "Reencode",
-    "apply_groups",
-    "construct_payloads",
-    "filter_pairs",
-    "map_rows",
-    "partial_aggregation",
-    "project",
-    "project_pairs",
-    "publish_payloads",
-    "run_in_worker",
-    "with_join_keys",
-    "with_key",
-    "with_python_key",
-]
 
 
 def map_rows(

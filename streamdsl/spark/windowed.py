@@ -239,12 +239,11 @@ def _session(windows: Session, plan: AggregationPlan, until: int) -> Aggregation
     return made
 
 
-def _sequenced(windows: Sequenced, plan: AggregationPlan, until: int) -> Aggregation:
-    raise NotNative("the windows of a sequence are found one after the other")
+def _only_in_python(why: str) -> Callable[[Any, AggregationPlan, int], Aggregation]:
+    def refuse(windows: Windows, plan: AggregationPlan, until: int) -> Aggregation:
+        raise NotNative(why)
 
-
-def _calendar(windows: CalendarPeriods, plan: AggregationPlan, until: int) -> Aggregation:
-    raise NotNative("where the periods of a time zone begin is found in Python")
+    return refuse
 
 
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
@@ -260,8 +259,8 @@ WINDOW_AGGREGATIONS: Final[Mapping[type[Windows], Callable[[Any, AggregationPlan
     Snapshot: _snapshot,
     Count: _count,
     Session: _session,
-    Sequenced: _sequenced,
-    CalendarPeriods: _calendar,
+    Sequenced: _only_in_python("the windows of a sequence are found one after the other"),
+    CalendarPeriods: _only_in_python("where the periods of a time zone begin is found in Python"),
 }
 """The aggregation of each kind of windows; that of a kind that runs only in Python raises `NotNative`."""
 

@@ -164,14 +164,7 @@ def series(values: Values) -> pd.Series[Any]:
     null = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
     kinds = {type(value) for value in values} - {type(None)}
     typed = _typed(values, kinds.pop(), null) if len(kinds) == 1 else None
-    return pd.Series(_objects(values), dtype=object) if typed is None else typed
-
-
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        column[row] = value
-    return column
+    return pd.Series(np.fromiter(values, dtype=object, count=len(values)), dtype=object) if typed is None else typed
 
 
 def _typed(values: list[Any], kind: type, null: NDArray[np.bool_]) -> pd.Series[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re as _regex
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, SupportsInt, TypeAlias, TypeGuard, get_args
@@ -101,16 +102,21 @@ def to_ticks(value: object, unit: Unit | None = None) -> int:
         return _checked(value)
     if _is_no_end(value):
         raise UnitError(f"{value!r} is not a time", hint="the end of an event that goes on is sd.INFINITY; in a frame, a null")
+    return _in_unit(value, unit, _since_epoch, "time", _TIME)
+
+
+def _in_unit(value: object, unit: Unit | None, seconds: Callable[[object], Fraction], what: str, hint: str) -> int:
+    """Return a time, or a duration, in ticks: an integer as it is, any other value by its exact `seconds`."""
     if isinstance(value, (bool, np.bool_, float, np.floating)):
-        raise UnitError(f"{value!r} is not a time", hint=_TIME)
+        raise UnitError(f"{value!r} is not a {what}", hint=hint)
     if is_integer(value):
         return _checked(int(value))
     if unit == "tick":
         raise UnitError(
-            f"the stream counts plain ticks, so {value!r} is not a time of it",
+            f"the stream counts plain ticks, so {value!r} is not a {what} of it",
             hint='give the source a calendar unit, for example unit="us"',
         )
-    return _whole(_since_epoch(value), value, unit)
+    return _whole(seconds(value), value, unit)
 
 
 def _is_no_end(value: object) -> bool:
@@ -168,16 +174,7 @@ def to_duration(value: object, unit: Unit | None = None) -> int:
     """
     if type(value) is int:
         return _checked(value)
-    if isinstance(value, (bool, np.bool_, float, np.floating)):
-        raise UnitError(f"{value!r} is not a duration", hint=_LENGTH)
-    if is_integer(value):
-        return _checked(int(value))
-    if unit == "tick":
-        raise UnitError(
-            f"the stream counts plain ticks, so {value!r} is not a duration of it",
-            hint='give the source a calendar unit, for example unit="us"',
-        )
-    return _whole(_seconds(value), value, unit)
+    return _in_unit(value, unit, _seconds, "duration", _LENGTH)
 
 
 def _seconds(value: object) -> Fraction:

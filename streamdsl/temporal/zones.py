@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, closest
 from streamdsl.temporal.time import MIN_TIME
 
 Seconds: TypeAlias = NDArray[np.int64]
@@ -43,14 +43,13 @@ _QUARTER: Final = 900
 @functools.cache
 def zone_of(name: str) -> tzinfo:
     """Return a time zone by its name in the IANA database. Raises `QueryError` for an unknown name."""
-    import difflib
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        close = difflib.get_close_matches(name, available_timezones(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
+        close = closest(name, available_timezones())
+        hint = f"did you mean {close!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
         raise QueryError(f"there is no time zone {name!r}", hint=hint) from None
 
 

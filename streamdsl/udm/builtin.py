@@ -292,7 +292,13 @@ def exact_sum(values: Iterable[Any]) -> Any:
     if len(floats) < len(items) and not all(isinstance(value, (int, float)) for value in items):
         return sum(items)
     if not all(map(math.isfinite, floats)):
-        return math.nan if any(map(is_nan, floats)) or {math.inf, -math.inf} <= set(floats) else _infinite(floats)
+        return (
+            math.nan
+            if any(map(is_nan, floats)) or {math.inf, -math.inf} <= set(floats)
+            else math.inf
+            if math.inf in floats
+            else -math.inf
+        )
     whole = sum(value for value in items if not isinstance(value, float))
     if abs(whole) <= 2**53:
         try:
@@ -304,10 +310,6 @@ def exact_sum(values: Iterable[Any]) -> Any:
         return float(total)
     except OverflowError:
         return math.inf if total > 0 else -math.inf
-
-
-def _infinite(floats: list[float]) -> float:
-    return math.inf if math.inf in floats else -math.inf
 
 
 def _natural(value: Any) -> tuple[bool, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, closest
 from streamdsl.expr.expression_functions import Udf
 from streamdsl.udm import builtin
 from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
@@ -207,12 +207,10 @@ class Repository:
         return offers[0]
 
     def _unknown(self, name: str) -> QueryError:
-        import difflib
-
-        close = difflib.get_close_matches(name, self._names(), n=1)
+        close = closest(name, self._names())
         return QueryError(
             f"no module is named {name!r}; there are {', '.join(self._names())}",
-            hint=f"did you mean {close[0]!r}?" if close else f"register it: sd.udm.register({name!r}, MyModule)",
+            hint=f"did you mean {close!r}?" if close else f"register it: sd.udm.register({name!r}, MyModule)",
         )
 
     def _names(self) -> list[str]:

@@ -100,12 +100,12 @@ def _of_function(function: Callable[..., Any], returns_many: bool) -> tuple[obje
     hints = _hints(function)
     found = _signature(function)
     names = list(found.parameters) if found else []
-    takes = _element(hints.get(names[0], Any)) if names else Any
+    takes = element(hints.get(names[0], Any)) if names else Any
     gives = hints.get("return", Any)
-    return takes, _element(gives) if returns_many else gives
+    return takes, element(gives) if returns_many else gives
 
 
-def _element(hint: Any) -> object:
+def element(hint: Any) -> object:
     """Return the payload type in the type of a collection: P for `Sequence[IntervalEvent[P]]`."""
     origin, arguments = get_origin(hint), get_args(hint)
     is_collection = isinstance(origin, type) and issubclass(origin, Iterable) and origin.__module__ != "numpy"

@@ -21,7 +21,7 @@ from streamdsl.expr.immutable import is_constant
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.proxies import result_node
-from streamdsl.expr.recording import NotTraceable, SymbolicValue, TraceRecorder, recording, recording_paused, refuse
+from streamdsl.expr.recording import NotTraceable, StandIn, SymbolicValue, TraceRecorder, recording, recording_paused, refuse
 from streamdsl.expr.row_evaluator import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.stand_ins import PackageStandIn, is_package, stand_in, with_stand_ins
@@ -95,7 +95,8 @@ def _method(name: str, kind: type[AnyUDA[Any, Any]]) -> Callable[..., Any]:
     def method(self: Aggregates, f: Any = None, *, where: Any = None) -> Any:
         return self._take(kind(), f, where)
 
-    method.__name__, method.__qualname__, method.__doc__ = name, f"{Aggregates.__name__}.{name}", kind.__doc__
+    method.__name__, method.__qualname__ = name, f"{Aggregates.__name__}.{name}"
+    method.__doc__ = str(kind.__doc__).partition("\n")[0]
     return method
 
 
@@ -106,7 +107,7 @@ for _name, _kind in builtin.BUILTINS.items():
 
 def _instance(module: Any) -> AnyUDA[Any, Any]:
     if isinstance(module, ModuleRef):
-        module = module.module
+        module = module.held
     with recording_paused():
         found = module() if isinstance(module, type) and issubclass(module, AnyUDA) else module
     if not isinstance(found, AnyUDA):
@@ -166,7 +167,7 @@ class TracingWindow(SymbolicValue, Aggregates):
         if f is None:
             return None
         if isinstance(f, FunctionRef):
-            return trace(f.function, (self._schema,))
+            return trace(f.held, (self._schema,))
         if isinstance(f, Udf) or type(f) is E:
             return trace(f, (self._schema,))
         if type(f) is not FunctionType or f.__globals__ is not self._copy.__globals__:
@@ -183,28 +184,22 @@ class TracingWindow(SymbolicValue, Aggregates):
         return with_environment(inner, self._function.__globals__, cells, inner.__defaults__, inner.__kwdefaults__)
 
 
-class FunctionRef(SymbolicValue):
+class FunctionRef(StandIn):
     """The stand-in of a function that may be an aggregate's argument; a call of it ends the trace."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    __slots__ = ()
 
 
-class ModuleRef(SymbolicValue):
+class ModuleRef(StandIn):
     """The stand-in of a module, or of a class of modules, for `w.udm`; a class may be called with constants."""
 
-    __slots__ = ("module",)
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(self.module, type) or not all(map(is_constant, (*args, *kwargs.values()))):
+        if not isinstance(self.held, type) or not all(map(is_constant, (*args, *kwargs.values()))):
             refuse("only a module of constants is made in a trace")
         with recording_paused():
-            return ModuleRef(self.module(*args, **kwargs))
+            return ModuleRef(self.held(*args, **kwargs))
 
 
 def _stand_in(value: Any) -> Any:
