@@ -248,7 +248,7 @@ def without_key(made: Aggregation, input: Node) -> Aggregation:
     parts = list(made.projection.walk())
     inside_calls = {id(argument) for part in parts if isinstance(part, Call) for argument in part.arguments}
     asked = any(isinstance(part, Key) and id(part) not in inside_calls for part in parts)
-    if asked and not any(isinstance(below, Group) for below in input.walk()):
+    if asked and input.level < 0:
         raise QueryError(
             "w.key is the key of a group, and the stream is not grouped", hint="write group_by(...) before the window"
         )

@@ -11,7 +11,7 @@ from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.explain import RUNS
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Group, Node, Source
+from streamdsl.plan.node import Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.types import output_types
@@ -154,7 +154,7 @@ def restore_session(
 
 def sources(plan: Node) -> dict[str, Source]:
     """Return the sources of a plan by name; raises `QueryError` for the sub-query of a group, which cannot run alone."""
-    if any(isinstance(node, Group) for node in plan.walk()):
+    if plan.level >= 0:
         raise QueryError(
             "this query is the inside of group_by(...).apply(...), and runs only as a part of it",
             hint="return it from the lambda that apply was given",

@@ -7,7 +7,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.expr.nodes import Expr, Location
 from streamdsl.expr.recursion import bottom_up
@@ -15,6 +15,9 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
+
+if TYPE_CHECKING:
+    from streamdsl.udm.bases import UDM
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
 
@@ -132,6 +135,11 @@ class Node(ABC):
         """The unit of time of the output, None if it is known only at run time."""
         # A recursion over inputs would visit a shared node once per path, which is exponential in the depth of the plan.
         return common_unit(*(leaf.unit for leaf in self.walk() if not leaf.inputs))
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        """The modules that are invoked for each window."""
+        return ()
 
     @property
     def level(self) -> int:

@@ -12,7 +12,6 @@ from streamdsl.plan.node import (
     AntiJoin,
     Calendar,
     Chop,
-    Group,
     Join,
     Matching,
     Node,
@@ -153,7 +152,7 @@ def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -
        │        └─ source:s  <denotation>
        └─ source:s  <denotation>
     """
-    if start is not None and any(isinstance(below, Group) for below in node.walk()):
+    if start is not None and node.level >= 0:
         raise QueryError("the calendar of a group begins with the group's first row", hint="leave start out, or fill the whole")
     schema, given = node.schema, schema_of(value, ())
     if schema is not None and given is not None and schema.names != given.names:

@@ -8,7 +8,7 @@ from typing import Final
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
+from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.properties import expressions
 from streamdsl.udm.window_lambda import OpaqueWindow
 
@@ -93,5 +93,4 @@ def _facts(node: Node) -> list[str]:
 
 
 def _opaque(node: Node) -> bool:
-    aggregates = node.aggregates if isinstance(node, WindowAggregate) else ()
-    return any(map(is_opaque, expressions(node))) or any(isinstance(agg.function, OpaqueWindow) for agg in aggregates)
+    return any(map(is_opaque, expressions(node))) or any(isinstance(module, OpaqueWindow) for module in node.modules)

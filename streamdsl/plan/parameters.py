@@ -9,7 +9,7 @@ from typing import Any
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Parameter
 from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
-from streamdsl.plan.node import AlterLifetime, Node, Source, WindowAggregate
+from streamdsl.plan.node import AlterLifetime, Node, Source
 from streamdsl.plan.properties import expressions, with_parts
 from streamdsl.udm.window_lambda import OpaqueWindow
 
@@ -35,9 +35,9 @@ def parameters(plan: Node) -> dict[str, Parameter]:
 def _of(node: Node) -> Iterator[Parameter]:
     for expr in expressions(node):
         yield from parameters_of(expr)
-    for agg in node.aggregates if isinstance(node, WindowAggregate) else ():
-        if isinstance(agg.function, OpaqueWindow):
-            yield from parameters_of_function(agg.function.function)
+    for module in node.modules:
+        if isinstance(module, OpaqueWindow):
+            yield from parameters_of_function(module.function)
 
 
 def with_defaults(plan: Node) -> Node:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from streamdsl.expr.schema import Shape
 from streamdsl.plan.labels import by_name
-from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply, Windowed
+from streamdsl.plan.node import Node, Source, Windowed
 from streamdsl.spark import grouping, joins, span, stages, windowed
 from streamdsl.spark.column_types import PickledType
 from streamdsl.spark.flow import Flow, GroupScope
@@ -16,8 +16,6 @@ from streamdsl.temporal import INFINITY
 from streamdsl.udm.bases import (
     UDA,
     UDO,
-    AnyUDA,
-    AnyUDO,
     IncrementalUDA,
     IncrementalUDO,
     TimeSensitiveIncrementalUDA,
@@ -66,11 +64,7 @@ def _why_unknown(node: Node) -> str | None:
         return "the operator has no lowering"
     if isinstance(node, Windowed) and type(node.windows) not in windowed.WINDOW_AGGREGATIONS:
         return f"{node.windows.describe()} windows have no lowering"
-    modules: list[AnyUDA[Any, Any] | AnyUDO[Any, Any]] = (
-        [agg.function for agg in node.aggregates] if isinstance(node, WindowAggregate) else []
-    )
-    modules += [node.module] if isinstance(node, WindowApply) else []
-    unknown = next((module for module in modules if not isinstance(module, MODULES)), None)
+    unknown = next((module for module in node.modules if not isinstance(module, MODULES)), None)
     return None if unknown is None else f"{unknown.label} is of a kind of modules that has no lowering"
 
 

@@ -51,7 +51,6 @@ class Windowed(Node):
 
     @property
     def modules(self) -> tuple[AnyModule, ...]:
-        """The modules that are invoked for each window."""
         return tuple(agg.function for agg in self.given())
 
     @property
