@@ -267,7 +267,7 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
     return Aggregation(bound, Make(Schema.record(tuple(named)), fields), "named", tuple(named))
 
 
-def _agg_hint(name: str, value: object) -> str:
+def _agg_hint(name: str, value: Any) -> str:
     if _is_module(value, AnyUDA):
         shown = f"{value.__name__}()" if isinstance(value, type) else value.label
         shown += "(...)" if shown == type(value).__name__ else ""

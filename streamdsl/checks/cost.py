@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import PlanView
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Opaque, reads
 from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, WindowApply
 from streamdsl.plan.properties import expressions

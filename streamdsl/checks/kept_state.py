@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from streamdsl.checks.finding import Finding
 from streamdsl.checks.holding import WindowSetting, busy, frame_of, idle, needs_later_rows, remedies, unending
 from streamdsl.checks.plans import PlanView
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.plan.facts import Open
 from streamdsl.plan.node import AlterLifetime, AsofJoin, Node, Scan, Select, Source, ToEdges, Where, Windowed
 from streamdsl.plan.properties import reads_re

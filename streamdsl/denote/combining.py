@@ -7,9 +7,9 @@ from typing import Any
 
 from streamdsl.denote.environment import Environment, holds, key_of, project
 from streamdsl.denote.windowed import life
-from streamdsl.expr import without_row
 from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.sides import without_row
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
 from streamdsl.temporal import CHT, CHTRow, Unit, common_unit, merge, subtract
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import evaluate_row, holds_row, key_row, project_row
+from streamdsl.expr.evaluate import key_row
 from streamdsl.expr.nodes import Expr
+from streamdsl.expr.row_evaluator import evaluate_row, holds_row, project_row
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamdsl.denote.environment import Environment, UserCode, holds, key_of
-from streamdsl.expr import holds_row
+from streamdsl.expr.row_evaluator import holds_row
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern_steps import PatternStep
 from streamdsl.temporal import CHT, CHTRow, Record, add_time, payload_order

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from streamdsl.denote.environment import Environment, UserCode, holds, project
-from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
+from streamdsl.expr.row_evaluator import project_row
 from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
 from streamdsl.udm.bound_agg import BoundAgg

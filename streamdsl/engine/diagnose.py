@@ -15,7 +15,7 @@ from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, Sp
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.span import WhereOperator
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, Unit, format_time
 from streamdsl.windows import Count, Grid, Output, Session

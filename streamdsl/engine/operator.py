@@ -19,8 +19,8 @@ from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.row_batch import RowBatch, size_of
 from streamdsl.engine.window_budget import MOST, Arrivals
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, evaluate_deferred, evaluate_nested, key_values, truth
 from streamdsl.expr.deferred import AnyColumn
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate, evaluate_deferred, evaluate_nested, key_values, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.row_program import RowFunction, RowProgram, Step, no_program
 from streamdsl.expr.schema import Schema

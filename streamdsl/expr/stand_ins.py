@@ -24,7 +24,7 @@ from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.temporal.payload import Record
 
-_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr", "streamdsl.expr.expression_functions")
+_PACKAGES: Final = ("streamdsl", "streamdsl.functions", "streamdsl.expr.expression_functions")
 _CONSTANT_CLASSES: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamdsl.errors import QueryError
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Constant, Expr, Function, Life, rebuilt
 from streamdsl.temporal import INFINITY, MIN_TIME, Unit, to_duration, to_ticks
 

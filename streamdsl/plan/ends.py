@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from streamdsl.expr import Inputs, evaluate, evaluate_row
+from streamdsl.expr.evaluate import Inputs, evaluate
 from streamdsl.expr.nodes import Constant, Expr, Function, Life, rebuilt
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.plan import end_bounds as bounds
 from streamdsl.plan.end_bounds import Endless
 from streamdsl.plan.end_expressions import LE, NEW_LE, RE, computed, plus, text_of

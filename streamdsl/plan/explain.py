@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node

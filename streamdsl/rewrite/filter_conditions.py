@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
-from streamdsl.expr import describe, holds_row
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import (
     Binary,
     Call,
@@ -25,7 +25,7 @@ from streamdsl.expr.nodes import (
     rebuilt,
     schema_of,
 )
-from streamdsl.expr.row_evaluator import field_of
+from streamdsl.expr.row_evaluator import field_of, holds_row
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal import Record
 

@@ -21,10 +21,11 @@ from streamdsl.engine.codes import factorise, payload_codes
 from streamdsl.engine.growing import growing
 from streamdsl.engine.order import payload_keys
 from streamdsl.errors import SchemaError
-from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, evaluate_row
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, with_parts
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate, evaluate_nested
 from streamdsl.expr.nested import is_nested, nested, rows_in
 from streamdsl.expr.nodes import Attribute, Binary, Constant, Expr, Field, Function, Make, Whole
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of, concat_parts, object_column
 from streamdsl.io.arrow_values import arrow_array

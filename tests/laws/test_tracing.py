@@ -17,14 +17,16 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-import streamdsl.expr as sd
 from streamdsl.errors import FieldNotFound
-from streamdsl.expr import Inputs, evaluate_row, holds_row, trace, truth
+from streamdsl.expr.describe import describe
+from streamdsl.expr.evaluate import Inputs, truth
 from streamdsl.expr.expression_functions import coalesce, contains, is_none, not_, when
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.expr.predicates import holds
+from streamdsl.expr.row_evaluator import evaluate_row, holds_row
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Table
+from streamdsl.expr.tracing import trace
 from tests.laws.profiles import examples
 from tests.laws.tracing.grammar import lambdas
 from tests.laws.tracing.law import called, check, expected_columns, outcome, over_columns, traced
@@ -128,12 +130,12 @@ def test_there_are_enough_lambdas() -> None:
 def test_what_should_be_traced_is_traced(schema: Schema | None) -> None:
     items = ITEMS if schema is RECORD_SCHEMA else []
     functions = [*TRACED, *items]
-    assert [f"{sd.describe(traced(f, schema))} #{n}" for n, f in enumerate(functions) if is_opaque(traced(f, schema))] == []
+    assert [f"{describe(traced(f, schema))} #{n}" for n, f in enumerate(functions) if is_opaque(traced(f, schema))] == []
 
 
 def test_what_must_be_opaque_is_opaque() -> None:
-    seen = [sd.describe(traced(f, CLASS_SCHEMA)) for f in [*OPAQUE, *OF_CLASSES] if not is_opaque(traced(f, CLASS_SCHEMA))]
-    seen += [sd.describe(traced(f, RECORD_SCHEMA)) for f in OF_RECORDS if not is_opaque(traced(f, RECORD_SCHEMA))]
+    seen = [describe(traced(f, CLASS_SCHEMA)) for f in [*OPAQUE, *OF_CLASSES] if not is_opaque(traced(f, CLASS_SCHEMA))]
+    seen += [describe(traced(f, RECORD_SCHEMA)) for f in OF_RECORDS if not is_opaque(traced(f, RECORD_SCHEMA))]
     assert seen == []
 
 
@@ -230,7 +232,7 @@ def test_an_attribute_that_a_declared_bare_payload_has_not_is_refused_when_the_q
 def test_what_is_done_to_a_declared_bare_payload_is_traced(kind: type) -> None:
     schema = Schema.of_type(kind)
     assert [is_opaque(traced(function, schema)) for function in SCALARS[:10]] == [False] * 10
-    assert sd.describe(traced(lambda e: (e / 2 > 3) & (e < 9), schema)) == "((e / 2) > 3) & (e < 9)"
+    assert describe(traced(lambda e: (e / 2 > 3) & (e < 9), schema)) == "((e / 2) > 3) & (e < 9)"
 
 
 @pytest.mark.filterwarnings("ignore:e.value of a bare payload:DeprecationWarning")

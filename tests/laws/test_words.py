@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.expr import Inputs, evaluate, evaluate_row
-from streamdsl.expr.evaluate import RowError
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate
 from streamdsl.expr.nodes import Constant, Expr, Field, Function, application
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table

@@ -13,7 +13,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
 from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction

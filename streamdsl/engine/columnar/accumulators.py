@@ -13,7 +13,7 @@ from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns, Ro
 from streamdsl.engine.columnar.digits import DIRECT, SPECIAL, digit_places, huge_parts, integer_parts
 from streamdsl.engine.columnar.exact import floats, integers, rounded
 from streamdsl.engine.columnar.terms import ROWS, ColumnKey, FloatTerms, NonNumericTerms, Part, Terms
-from streamdsl.expr import RowError
+from streamdsl.expr.evaluate import RowError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.builtin import Avg, Builtin, Count, Sum, exact_sum

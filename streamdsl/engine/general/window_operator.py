@@ -23,7 +23,7 @@ from streamdsl.engine.general.window_index import OutputRow, WindowEntry
 from streamdsl.engine.general.window_results import WindowResults
 from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
-from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of, flatnonzero

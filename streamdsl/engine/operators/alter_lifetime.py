@@ -13,7 +13,7 @@ from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.row_batch import Change, RowBatch
 from streamdsl.errors import TimeOverflow, UnitError
-from streamdsl.expr import Inputs, RowError
+from streamdsl.expr.evaluate import Inputs, RowError
 from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.end_expressions import LE
 from streamdsl.plan.node import AlterLifetime

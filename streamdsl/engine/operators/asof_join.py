@@ -20,9 +20,10 @@ from streamdsl.engine.operators.nearness import NOTHING
 from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.expr import Inputs, RowError, project, without_row
+from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.sides import without_row
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import CHRONON, Ticks

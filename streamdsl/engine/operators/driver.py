@@ -24,8 +24,8 @@ from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
 from streamdsl.engine.row_batch import Result, RowBatch, results_batch
-from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.deferred import AnyColumn, with_parts
+from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Make
 from streamdsl.expr.row_program import ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema

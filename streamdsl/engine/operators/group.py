@@ -7,8 +7,8 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import RowOperator
-from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.deferred import AnyColumn
+from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.row_program import GroupStep, UngroupStep
 from streamdsl.plan.node import GroupApply
 

@@ -16,7 +16,7 @@ from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.matching import MOST, MatchingOperator
 from streamdsl.engine.row_batch import PAIRS, Change, RowBatch
 from streamdsl.engine.sorted import OverlapPairs
-from streamdsl.expr import RowError, project
+from streamdsl.expr.evaluate import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema

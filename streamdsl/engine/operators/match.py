@@ -17,8 +17,8 @@ from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import name
 from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import holds_row
 from streamdsl.expr.nodes import Expr
+from streamdsl.expr.row_evaluator import holds_row
 from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern_steps import PatternStep

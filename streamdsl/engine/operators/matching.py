@@ -14,7 +14,7 @@ from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, truth
+from streamdsl.expr.evaluate import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
 from streamdsl.expr.row_program import GroupStep, ProgramResult, RowProgram, Values
 from streamdsl.expr.table import Rows, flatnonzero

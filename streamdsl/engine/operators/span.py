@@ -13,7 +13,7 @@ from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
-from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, reads_re
 from streamdsl.expr.row_program import FilterStep, ProjectStep
 from streamdsl.expr.schema import as_payload

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Expr, Whole, reads_lifetime, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamdsl.errors import QueryError
-from streamdsl.expr import describe
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Expr, Life, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node

@@ -7,12 +7,13 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-import streamdsl.expr as sd
-from streamdsl.expr import Inputs, RowError, evaluate, evaluate_row, project, project_row, trace
+from streamdsl.expr.describe import describe
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate, project
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.row_evaluator import to_plain_value
+from streamdsl.expr.row_evaluator import evaluate_row, project_row, to_plain_value
 from streamdsl.expr.schema import Schema, as_payload, row_view
 from streamdsl.expr.table import Table
+from streamdsl.expr.tracing import trace
 from streamdsl.expr.user_calls import call_function as call
 from tests.laws.tracing.names import Lambda
 
@@ -67,10 +68,10 @@ def check(function: Lambda, schema: Schema | None, payloads: list[Any]) -> None:
     expr = traced(function, schema)
     direct = [outcome(called, function, p) for p in payloads]
     by_row = [outcome(evaluate_row, expr, (p,)) for p in payloads]
-    assert by_row == direct, sd.describe(expr)
-    assert [outcome(project_row, expr, (p,)) for p in payloads] == direct, sd.describe(expr)
+    assert by_row == direct, describe(expr)
+    assert [outcome(project_row, expr, (p,)) for p in payloads] == direct, describe(expr)
     table = Table.from_payloads(payloads)
     inputs = Inputs((table,), len(payloads))
     wanted = expected_columns(direct)
-    assert over_columns(lambda: evaluate(expr, inputs).tolist()) == wanted, sd.describe(expr)
-    assert over_columns(lambda: project(expr, inputs).payloads()) == wanted, sd.describe(expr)
+    assert over_columns(lambda: evaluate(expr, inputs).tolist()) == wanted, describe(expr)
+    assert over_columns(lambda: project(expr, inputs).payloads()) == wanted, describe(expr)

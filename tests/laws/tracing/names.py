@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import streamdsl.expr as sd
+import streamdsl as sd
 from streamdsl.expr.expression_functions import udf
 
 Lambda = Callable[..., Any]

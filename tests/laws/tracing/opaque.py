@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import streamdsl.expr as sd
+import streamdsl as sd
 from streamdsl.expr.expression_functions import lit, not_, when
 from tests.laws.tracing.names import (
     DICT,

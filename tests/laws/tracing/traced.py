@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import streamdsl.expr as sd
+import streamdsl as sd
 from streamdsl.expr.expression_functions import cast, coalesce, contains, is_none, lit, local_time, not_, truncate, when
 from streamdsl.temporal import Record
 from tests.laws.tracing.names import (

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.expr import Inputs, RowError, evaluate, evaluate_deferred, project
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, object_column, with_parts
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate, evaluate_deferred, project
 from streamdsl.expr.nodes import Expr, Field, Make
 from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema

@@ -13,29 +13,14 @@ import numpy as np
 import pytest
 
 from streamdsl.errors import QueryError
-from streamdsl.expr import (
-    Inputs,
-    RowError,
-    col,
-    evaluate,
-    evaluate_row,
-    is_none,
-    key_row,
-    key_values,
-    lit,
-    not_,
-    project,
-    project_row,
-    trace,
-    truth,
-    udf,
-    when,
-)
+from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_row, key_values, project, truth
+from streamdsl.expr.expression_functions import col, is_none, lit, not_, udf, when
 from streamdsl.expr.facade import node_of
 from streamdsl.expr.nodes import Constant, Field, Key, Whole
-from streamdsl.expr.row_evaluator import to_plain_value
+from streamdsl.expr.row_evaluator import evaluate_row, project_row, to_plain_value
 from streamdsl.expr.schema import Schema, Shape, row_view
 from streamdsl.expr.table import Table, column_of
+from streamdsl.expr.tracing import trace
 from streamdsl.temporal import Record
 
 

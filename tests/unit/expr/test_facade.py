@@ -14,11 +14,15 @@ import pytest
 
 from streamdsl.building import record, row_expression
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr import NotTraceable, col, describe, evaluate_row, lit, not_, trace, when
+from streamdsl.expr.describe import describe
+from streamdsl.expr.expression_functions import col, lit, not_, when
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.nodes import Field, is_opaque
 from streamdsl.expr.proxies import RowProxy
+from streamdsl.expr.recording import NotTraceable
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema, is_plain_class
+from streamdsl.expr.tracing import trace
 
 
 @dataclass

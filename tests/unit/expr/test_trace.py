@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-import streamdsl.expr as sd
+import streamdsl as sd
 from streamdsl.errors import QueryError
-from streamdsl.expr import col, evaluate_row, project_row, trace, udf, without_row
 from streamdsl.expr.closures import freeze_variables
+from streamdsl.expr.expression_functions import col, udf
 from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Life, Opaque, Whole, is_opaque, schema_of
+from streamdsl.expr.row_evaluator import evaluate_row, project_row
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.sides import without_row
+from streamdsl.expr.tracing import trace
 from streamdsl.temporal import Lifetime
 
 LIMIT = 5

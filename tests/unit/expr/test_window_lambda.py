@@ -10,7 +10,8 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr import describe, lit, when
+from streamdsl.expr.describe import describe
+from streamdsl.expr.expression_functions import lit, when
 from streamdsl.expr.nodes import Binary, Constant, Field, Key, is_opaque
 from streamdsl.expr.schema import Schema
 from streamdsl.udm.builtin import Avg, Count, Median, Quantile, Sum

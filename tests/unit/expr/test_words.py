@@ -11,9 +11,12 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr import NotTraceable, describe, evaluate_row, trace
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import is_opaque
+from streamdsl.expr.recording import NotTraceable
+from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.tracing import trace
 
 
 class Point(NamedTuple):
