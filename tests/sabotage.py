@@ -1479,7 +1479,7 @@ SABOTAGES = (
     Sabotage(
         "an operator has no meaning",
         "streamdsl/denote/__init__.py",
-        "by_name(source, grouping, span, windowed, matching, combining)",
+        "by_name(source, grouping, span, windowed, pattern_matches, combining)",
         "by_name(source, grouping, span, windowed, combining)",
         "the_tables_have_every_node",
         where="architecture",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.denote import combining, grouping, matching, source, span, windowed
+from streamdsl.denote import combining, grouping, pattern_matches, source, span, windowed
 from streamdsl.denote.environment import Environment
 from streamdsl.denote.source import history, sources
 from streamdsl.denote.windowed import describe
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
 
-DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(source, grouping, span, windowed, matching, combining)
+DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(
+    source, grouping, span, windowed, pattern_matches, combining
+)
 """The denotation of each operator: a function of the node, the scope in which it is evaluated, and the CHTs of its inputs."""
 
 
