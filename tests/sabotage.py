@@ -1479,8 +1479,8 @@ SABOTAGES = (
     Sabotage(
         "an operator has no meaning",
         "streamdsl/denote/__init__.py",
-        "by_name(source, grouping, span, windowed, pattern_matches, combining)",
-        "by_name(source, grouping, span, windowed, combining)",
+        "source, grouping, span, windowed, pattern_matches, combining",
+        "source, grouping, span, windowed, combining",
         "the_tables_have_every_node",
         where="architecture",
     ),
