@@ -8,7 +8,7 @@ from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import PlanView
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Opaque, reads
-from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, WindowApply
+from streamdsl.plan.node import Join, Matching, Node, Where, WindowApply
 from streamdsl.plan.properties import expressions
 from streamdsl.rewrite.filter_conditions import conjuncts, is_plain
 from streamdsl.udm.window_lambda import OpaqueWindow
@@ -24,8 +24,7 @@ def opaque_lambdas(node: Node, plan: PlanView) -> Iterator[Finding]:
         yield plan.finding(
             node, "note", "calls its lambda row by row: it could not be traced to an expression", WRITE_EXPRESSIONS
         )
-    aggregates = node.aggregates if isinstance(node, WindowAggregate) else ()
-    if any(isinstance(agg.function, OpaqueWindow) for agg in aggregates):
+    if any(isinstance(module, OpaqueWindow) for module in node.modules):
         what = "calls its window lambda for every window: it could not be traced to aggregates"
         yield plan.finding(node, "note", what, WRITE_EXPRESSIONS)
 
