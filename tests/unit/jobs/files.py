@@ -15,6 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.io.formats import FORMATS
+from streamdsl.temporal import CHT
 from tests.formats import entries
 
 MODULE = """
@@ -55,6 +56,10 @@ def expected() -> list[tuple[Any, ...]]:
     query = source.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
     events = [sd.point(n, row["le"], {"road": row["road"], "speed": row["speed"]}) for n, row in enumerate(cars())]
     return sorted((le, re, *payload.values()) for le, re, payload in query.run({"cars": events}, engine="reference"))
+
+
+def history() -> CHT[Any]:
+    return CHT.from_rows([(le, re, {"road": road, "n": n, "mean": mean}) for le, re, road, n, mean in expected()])
 
 
 def found(folder: Path) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.formats import entries
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import N, expected, found, in_folder, write_files
+from tests.unit.jobs.files import N, expected, found, history, in_folder, write_files
 
 
 @pytest.fixture
@@ -46,18 +46,14 @@ def test_its_answer_goes_to_a_file(folder: Path, kind: str) -> None:
     assert run("--input", "cars=in/", "--output", str(path.relative_to(folder))) == 0
     rows = entries()[kind].read(path).to_pylist()
     assert sorted(tuple(row[name] for name in ("le", "re", "road", "n", "mean")) for row in rows) == expected()
-    assert entries()[kind].source(path, end="re").run().cht() == sd.from_rows(rows_of(expected())).run().cht()
+    assert entries()[kind].source(path, end="re").run().cht() == history()
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_its_answer_goes_to_a_folder(folder: Path, kind: str) -> None:
     write_files(folder / "in", kind)
     assert run("--input", "cars=in", "--output", "out", "--format", kind) == 0
-    assert sd.sources.from_files(folder / "out", end="re").run().cht() == sd.from_rows(rows_of(expected())).run().cht()
-
-
-def rows_of(answer: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [(le, re, {"road": road, "n": n, "mean": mean}) for le, re, road, n, mean in answer]
+    assert sd.sources.from_files(folder / "out", end="re").run().cht() == history()
 
 
 def test_a_stream_reads_files_of_every_format(folder: Path) -> None:
