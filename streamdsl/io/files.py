@@ -40,8 +40,8 @@ class Files(ABC):
     def read(self, path: str, needed: Sequence[str] | None, rows: int) -> Iterator[Columns]:
         """Yield a file in pieces of at most so many rows, with at least the needed columns.
 
-        None asks for all columns, and for a piece of a file that has columns but no rows. Raises `SchemaError` for a file of
-        another format.
+        A needed column that the file lacks is left out. None asks for all columns, and for a piece of a file that has columns but
+        no rows. Raises `SchemaError` for a file of another format (`no_such_file`), `FileNotFoundError` for none.
         """
 
     def look(self, path: str) -> Columns | None:

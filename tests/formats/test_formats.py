@@ -69,7 +69,9 @@ def test_rows_are_read_in_pieces(
         assert list(found.events()) == list(found.events()) == EVENTS
         assert (found.unit, found.schema) == ("tick", Schema.record(["v", "n"]))
         assert found.size_hint in (None, len(ROWS))
-        assert [len(piece) for piece in found.pieces()] == ([2, 1] if rows == 2 else [3])
+        sizes = [len(piece) for piece in found.pieces()]
+        assert max(sizes) <= rows
+        assert style or sizes == ([2, 1] if rows == 2 else [3])
 
 
 @EACH
@@ -155,7 +157,10 @@ def test_a_row_without_a_start_is_refused_by_file_and_row(tmp_path: Path, entry:
         from_files(written(tmp_path / f"in{suffix(entry)}", entry, rows)).run()
 
 
-@pytest.mark.parametrize(("entry", "content"), [(entry, content) for entry in entries().values() for content in entry.broken])
+BROKEN = {f"{entry.name}, {content!r}": (entry, content) for entry in entries().values() for content in entry.broken}
+
+
+@pytest.mark.parametrize(("entry", "content"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_such_file_is_refused_by_name(tmp_path: Path, entry: FileFormat, content: bytes) -> None:
     path = tmp_path / f"in{suffix(entry)}"
     path.write_bytes(content)

@@ -27,7 +27,7 @@ from tests.laws.doors.history import Draw, Rules, late_of, pushes
 from tests.laws.doors.payloads import NAMES, Kind, drawn
 from tests.laws.doors.queries import IN_TICKS, OPERATORS, query
 from tests.laws.doors.sinks import SINKS, Sink, difference, sink
-from tests.laws.doors.sources import EPOCH, FILES, SOURCES, Door, has_ids
+from tests.laws.doors.sources import EPOCH, FILES, FIRST, SOURCES, Door, has_ids
 from tests.laws.expected import sources_of
 from tests.unit.engine.state.crafted import Apart
 
@@ -71,7 +71,7 @@ def _legal(name: str, value: str, other: str, choice: str) -> bool:
     return not (name == "payload" and value == "Enum" and other == "sink" and choice != "events")
 
 
-ROWS = covering(DIMENSIONS, legal)
+ROWS = covering(DIMENSIONS, legal, begun=covering({**DIMENSIONS, "source": FIRST}, legal))
 
 
 class Theirs:

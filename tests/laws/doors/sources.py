@@ -17,7 +17,7 @@ import streamdsl as sd
 from streamdsl.io.formats import FORMATS
 from streamdsl.io.sources import bind
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
-from tests.formats import entries
+from tests.formats import entries, known
 from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
@@ -31,6 +31,10 @@ SOURCES = (
     *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")),
 )
 """Frames and files come as rows, which have no ids, and as events."""
+FIRST = [
+    source for source in SOURCES if source.partition(", ")[0] not in FILES or FILES[source.partition(", ")[0]] in known.FILES
+]
+"""Those that are drawn first, so that a format that comes later leaves their cases as they are."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
 EPOCH = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
 """Where streams over dates begin, in seconds."""

@@ -140,7 +140,7 @@ REFUSED = {
         "cars=empty",
     ): "is not a file, or a folder of files, of a known format: empty\nHint: files",
     ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every, --trigger and --bad-files are for streams",
-    ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of arrow, csv, jsonl, parquet, not 'table'",
+    ("rides:by_road", "--input", "cars=in", "--format", "table"): f"one of {', '.join(FORMATS)}, not 'table'",
     (
         "rides:by_road",
         "--input",
