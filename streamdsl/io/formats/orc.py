@@ -34,7 +34,7 @@ class OrcFiles(Files):
     @property
     def rows(self) -> int | None:
         """The number of rows, from the files' footers."""
-        return sum(_opened(path).nrows for path in self.paths)
+        return sum(int(_opened(path).nrows) for path in self.paths)
 
 
 def _opened(path: str) -> Any:

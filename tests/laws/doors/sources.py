@@ -31,9 +31,8 @@ SOURCES = (
     *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")),
 )
 """Frames and files come as rows, which have no ids, and as events."""
-FIRST = [
-    source for source in SOURCES if source.partition(", ")[0] not in FILES or FILES[source.partition(", ")[0]] in known.FILES
-]
+LATER = [name for name, entry in FILES.items() if entry not in known.FILES]
+FIRST = [source for source in SOURCES if source.partition(", ")[0] not in LATER]
 """Those that are drawn first, so that a format that comes later leaves their cases as they are."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
 EPOCH = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
