@@ -31,8 +31,9 @@ OPERATOR_PARTS := tests/operators tests/transcripts tests/architecture/test_comp
 WINDOW_PARTS := tests/operators tests/transcripts tests/architecture/test_completeness.py tests/unit/windows \
 	$(addprefix tests/laws/test_,operators.py facts.py window_kinds.py determinism.py incremental.py)
 UDM_PARTS := tests/unit/udm_examples
+FILE_PARTS := tests/formats tests/unit/jobs/test_run.py tests/architecture/test_tables.py
 
-.PHONY: help environment java demo test laws operator window udm named lint format types doctest docs notebooks sabotage newest bench bench-check \
+.PHONY: help environment java demo test laws operator window udm files profile named lint format types doctest docs notebooks sabotage newest bench bench-check \
 	check ci clean
 
 help: ## show what there is to make
@@ -68,6 +69,15 @@ udm: $(READY) named ## what holds one module of the gallery to its laws (NAME=Vw
 	@$(BIN)/python -m pytest -q --doctest-modules udm_examples -k "$(NAME)" $(ARGS)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(UDM_PARTS) -k "$(NAME) or left_out" $(ARGS)
 
+files: $(READY) named ## what holds one format of files to its laws (NAME=orc), after `make docs`, without Spark
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(FILE_PARTS) -k "$(NAME) or entry or table" $(ARGS)
+	@$(BIN)/python -m tests.laws.doors --run 3 --chance 0 --of "$(NAME)"
+
+profile: $(READY) named ## record the answers of one engine (NAME=duckdb-bucket), and hold its profile to them
+	@$(BIN)/python -m benchmarks.engines.record $(NAME)
+	@$(BIN)/python -m tests.tables
+	@$(BIN)/python -m pytest -q tests/witnesses tests/architecture/test_tables.py -k "$(NAME) or today or table" $(ARGS)
+
 named:
 	$(if $(NAME),@:,$(error say of which one, as in NAME=throttle))
 
@@ -85,9 +95,10 @@ types: $(READY) ## mypy --strict over package, examples and tests
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
 
-docs: $(READY) ## write docs/operators from the docstrings, and the tables of docs/semantics.md and docs/spark.md
+docs: $(READY) ## write docs/operators from the docstrings, and the tables of docs (semantics, spark, jobs, secret-profiles)
 	$(BIN)/python -m tests.operator_pages
 	$(BIN)/python -m tests.spark_matrix
+	$(BIN)/python -m tests.tables
 
 notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks

@@ -19,27 +19,30 @@ class AbsentError(Exception):
     """A peer cannot be run here; the text says why."""
 
 
-def python_of(peer: str) -> str:
-    """Return the interpreter of a peer; raises `AbsentError` where it does not install, or is not installed."""
-    if peer in OWN:
-        return _own(peer)
+def python_of(peer: str, own: str | None = None) -> str:
+    """Return the interpreter of a peer; raises `AbsentError` where it does not install, or is not installed.
+
+    `own` is what it needs of an environment of its own, if that is not in `OWN`.
+    """
+    if own or peer in OWN:
+        return _own(peer, own or OWN[peer])
     needed = NEEDS.get(peer)
     if needed and importlib.util.find_spec(needed) is None:
         raise AbsentError(f"{needed} is not installed: pip install 'streamdsl[bench]'")
     return sys.executable
 
 
-def _own(peer: str) -> str:
+def _own(peer: str, own: str) -> str:
     home = ROOT / ".bench" / peer
-    python, ready = home / "bin" / "python", home / f".{OWN[peer]}"
+    python, ready = home / "bin" / "python", home / f".{own}"
     if ready.exists():
         return str(python)
-    print(f"making an environment for {OWN[peer]} in {home}", file=sys.stderr)
+    print(f"making an environment for {own} in {home}", file=sys.stderr)
     venv.create(home, clear=True)
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", OWN[peer], "numpy"]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", own, "numpy"]
     installed = subprocess.run(install, capture_output=True, text=True, check=False)
     if installed.returncode:
         errors = [line for line in installed.stderr.splitlines() if line.startswith("ERROR")]
-        raise AbsentError(f"{OWN[peer]} does not install on Python {sys.version.split()[0]}: {(errors or ['pip failed'])[0]}")
+        raise AbsentError(f"{own} does not install on Python {sys.version.split()[0]}: {(errors or ['pip failed'])[0]}")
     ready.touch()
     return str(python)

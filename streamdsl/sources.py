@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args, overload
 
 from typing_extensions import TypeVar
@@ -38,6 +39,7 @@ __all__ = [
     "from_arrow",
     "from_csv",
     "from_events",
+    "from_files",
     "from_jsonl",
     "from_pandas",
     "from_parquet",
@@ -218,9 +220,9 @@ def from_arrow(
       [4, 5) n=20
     """
     from streamdsl.io.files import are_paths
-    from streamdsl.io.sources import read_arrow, read_ipc
+    from streamdsl.io.sources import read_arrow, read_files
 
-    read = read_ipc if are_paths(table) else read_arrow
+    read: Any = partial(read_files, form="arrow") if are_paths(table) else read_arrow
     return _bounded("arrow", read(table, payload, start, end, unit), progress, on_violation)
 
 
@@ -247,6 +249,34 @@ def from_polars(
     return _bounded("polars", read_polars(frame, payload, start, end, unit), progress, on_violation)
 
 
+def from_files(
+    paths: Paths,
+    payload: type[Row] | None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Row]:
+    """Return a bounded stream of the rows of files in any format of jobs (docs/jobs.md), which their suffix says.
+
+    Columns and times are as in `from_pandas`. A directory stands for the files in it whose suffixes are of a format. Raises
+    `QueryError` for files of several formats.
+
+    >>> import pathlib, tempfile, pandas as pd
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> pd.DataFrame({"le": [1, 4], "n": [10, 20]}).to_csv(path, index=False)
+    >>> from_files(path.parent).run().cht()
+    CHT
+      [1, 2) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_files
+
+    return _bounded("files", read_files(paths, payload, start, end, unit), progress, on_violation)
+
+
 def from_parquet(
     paths: Paths,
     payload: type[Row] | None = None,
@@ -269,9 +299,9 @@ def from_parquet(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_parquet
+    from streamdsl.io.sources import read_files
 
-    return _bounded("parquet", read_parquet(paths, payload, start, end, unit), progress, on_violation)
+    return _bounded("parquet", read_files(paths, payload, start, end, unit, "parquet"), progress, on_violation)
 
 
 def from_csv(
@@ -294,9 +324,9 @@ def from_csv(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_csv
+    from streamdsl.io.sources import read_files
 
-    return _bounded("csv", read_csv(paths, payload, start, end, unit), progress, on_violation)
+    return _bounded("csv", read_files(paths, payload, start, end, unit, "csv"), progress, on_violation)
 
 
 def from_jsonl(
@@ -319,9 +349,9 @@ def from_jsonl(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_jsonl
+    from streamdsl.io.sources import read_files
 
-    return _bounded("jsonl", read_jsonl(paths, payload, start, end, unit), progress, on_violation)
+    return _bounded("jsonl", read_files(paths, payload, start, end, unit, "jsonl"), progress, on_violation)
 
 
 @overload

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.engines.engine import ENGINES, Engine
+from benchmarks.engines import engines
+from benchmarks.engines.engine import Engine
 from benchmarks.environments import AbsentError
 from streamdsl.secret import Inferred, infer
 
@@ -12,10 +13,10 @@ from streamdsl.secret import Inferred, infer
 def main(arguments: list[str] | None = None) -> None:
     """Ask each engine, and print what explains it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description="the settings of SECRET of today's engines")
-    parser.add_argument("engines", nargs="*", help=f"all, or some of: {', '.join(ENGINES)}")
-    for name in parser.parse_args(arguments).engines or ENGINES:
+    parser.add_argument("engines", nargs="*", help=f"all, or some of: {', '.join(engines())}")
+    for name in parser.parse_args(arguments).engines or engines():
         try:
-            print(f"\n{name}: {shown(asked(ENGINES[name]))}", flush=True)
+            print(f"\n{name}: {shown(asked(engines()[name]))}", flush=True)
         except AbsentError as error:
             print(f"\n{name}: not run: {error}", flush=True)
 

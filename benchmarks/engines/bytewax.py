@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from benchmarks.engines.engine import Engine
+
 EPOCH = datetime.fromtimestamp(0, UTC)
 WAIT = timedelta(seconds=10)
 """Its watermark moves with the clock on the wall too: without waiting a tuple is late if another has come with the same time."""
@@ -25,3 +27,8 @@ def collected(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
     op.output("out", windowing.collect_window("windows", keyed, clock, windower).down, TestingSink(out))
     run_main(flow)
     return [[each[0] for each in values] for _, (_, values) in out]
+
+
+ENGINES = [
+    Engine("bytewax", "Bytewax, `collect_window`", collected, profile="BYTEWAX", late="as its profile", gaps=False),
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.engines.engine import Engine
+
 
 def by_range(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
     """A row for each row: those of the last `size` instants."""
@@ -24,3 +26,17 @@ def _query(sql: str, tuples: list[Any]) -> list[list[int]]:
         connection.execute("CREATE TABLE s (v BIGINT, t BIGINT, n BIGINT)")
         connection.executemany("INSERT INTO s VALUES (?, ?, ?)", [each[:3] for each in tuples])
         return [values for (values,) in connection.execute(sql).fetchall()]
+
+
+ENGINES = [
+    Engine("duckdb-range", "DuckDB, `RANGE` frame", by_range, ((5, 1), (3, 1))),
+    Engine(
+        "duckdb-bucket",
+        "DuckDB, `time_bucket`",
+        by_bucket,
+        ((3, 3), (4, 4)),
+        "DUCKDB_BUCKET",
+        late="as its profile",
+        gaps=False,
+    ),
+]

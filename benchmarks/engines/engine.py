@@ -1,10 +1,11 @@
-"""The engines that are asked, each run in isolation, with the sizes and slides that it has."""
+"""An engine that is asked, run in isolation, with the sizes and slides that it has."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -19,10 +20,12 @@ Late: TypeAlias = Literal["refused", "as its profile", "beyond the model"]
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: what runs it (`module:function` in this folder), under which interpreter, and what is asked of it."""
+    """An engine: what runs it, a function of a module of this folder, under which interpreter, and what is asked of it."""
 
+    name: str
     title: str
-    run: str
+    run: Callable[[int, int, list[Any]], list[list[int]]]
+    """From size, slide and tuples `(value, t_app, t_sys, bid)` to the outputs in order, each the values of a report."""
     windows: tuple[tuple[int, int], ...] = SLIDING
     profile: str | None = None
     """The name of its profile in `streamdsl.secret`, of which its witnesses are recorded; None: nothing fits it."""
@@ -32,22 +35,29 @@ class Engine:
     gaps: bool = True
     """Whether it has windows with gaps between them."""
     is_slow: bool = False
+    package: str | None = None
+    """The package that it comes in, if it is not named as the module; "python" comes with Python."""
+    requirement: str | None = None
+    """What is installed for it into an environment of its own, such as `bytewax==0.21.1`, if it is at odds with ours."""
 
     @property
     def module(self) -> str:
-        return self.run.partition(":")[0]
+        return self.run.__module__.rpartition(".")[2]
 
     @property
-    def distribution(self) -> str:
-        """The package that it comes in."""
-        return "pyspark" if self.module == "spark" else self.module
+    def python(self) -> str:
+        """Its interpreter; raises `AbsentError` where it is not there."""
+        return python_of(self.module, self.requirement)
 
     @property
     def version(self) -> str:
         """The package with its version, as the interpreter of the engine has it."""
-        ask = f"from importlib.metadata import version; print(version({self.distribution!r}))"
-        found = subprocess.run([python_of(self.module), "-c", ask], capture_output=True, text=True, check=True)
-        return f"{self.distribution} {found.stdout.strip()}"
+        package = self.package or self.module
+        ask = f"from importlib.metadata import version; print(version({package!r}))"
+        if package == "python":
+            ask = "from platform import python_version; print(python_version())"
+        found = subprocess.run([self.python, "-c", ask], capture_output=True, text=True, check=True)
+        return f"{package} {found.stdout.strip()}"
 
     def start(self) -> Running:
         """Start it in a process of its own; raises `AbsentError` where it is not there."""
@@ -59,7 +69,7 @@ class Running:
 
     def __init__(self, engine: Engine) -> None:
         self._title = engine.title
-        command = [python_of(engine.module), "-m", "benchmarks.engines.worker", engine.run]
+        command = [engine.python, "-m", "benchmarks.engines.worker", f"{engine.module}:{engine.run.__name__}"]
         paths = {**os.environ, "PYTHONPATH": str(ROOT)}
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=paths, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -80,37 +90,3 @@ class Running:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
-
-
-ENGINES: Final = {
-    "streamdsl-final": Engine('streamdsl, `emit="final"`', "streamdsl:final", profile="STREAMDSL_FINAL"),
-    "streamdsl": Engine("streamdsl, speculative", "streamdsl:speculative", profile="STREAMDSL"),
-    "duckdb-range": Engine("DuckDB, `RANGE` frame", "duckdb:by_range", ((5, 1), (3, 1))),
-    "duckdb-bucket": Engine(
-        "DuckDB, `time_bucket`", "duckdb:by_bucket", ((3, 3), (4, 4)), "DUCKDB_BUCKET", late="as its profile", gaps=False
-    ),
-    "polars-rolling": Engine("Polars, `rolling`", "polars:rolling", ((5, 1), (3, 1))),
-    "polars-dynamic": Engine("Polars, `group_by_dynamic`", "polars:dynamic", profile="POLARS_DYNAMIC"),
-    "bytewax": Engine("Bytewax, `collect_window`", "bytewax:collected", profile="BYTEWAX", late="as its profile", gaps=False),
-    "pathway": Engine("Pathway, `windowby`, each change", "pathway:changes", HOPPING, "PATHWAY", late="beyond the model"),
-    "pathway-once": Engine("Pathway, `exactly_once_behavior`", "pathway:once", HOPPING, "PATHWAY_ONCE", late="as its profile"),
-    "spark-append": Engine(
-        "Spark Structured Streaming, append mode",
-        "spark:append",
-        HOPPING,
-        "SPARK_APPEND",
-        ended=False,
-        late="as its profile",
-        gaps=False,
-        is_slow=True,
-    ),
-    "spark-update": Engine(
-        "Spark Structured Streaming, update mode",
-        "spark:update",
-        HOPPING,
-        "SPARK_UPDATE",
-        late="beyond the model",
-        gaps=False,
-        is_slow=True,
-    ),
-}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.engines.engine import HOPPING, Engine
+
 
 def changes(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
     """Each row that is added to the result, in order of window within a moment."""
@@ -36,3 +38,9 @@ def _run(size: int, slide: int, tuples: list[Any], behavior: Any) -> list[list[i
     pw.io.subscribe(result, on_change=changed)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return [values for _, _, values in sorted(out)]
+
+
+ENGINES = [
+    Engine("pathway", "Pathway, `windowby`, each change", changes, HOPPING, "PATHWAY", late="beyond the model"),
+    Engine("pathway-once", "Pathway, `exactly_once_behavior`", once, HOPPING, "PATHWAY_ONCE", late="as its profile"),
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.engines.engine import Engine
+
 
 def rolling(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
     """A row for each row: those of the last `size` instants."""
@@ -22,3 +24,9 @@ def _frame(tuples: list[Any]) -> Any:
     import polars as pl
 
     return pl.DataFrame({"v": [each[0] for each in tuples], "t": [each[1] for each in tuples]})
+
+
+ENGINES = [
+    Engine("polars-rolling", "Polars, `rolling`", rolling, ((5, 1), (3, 1))),
+    Engine("polars-dynamic", "Polars, `group_by_dynamic`", dynamic, profile="POLARS_DYNAMIC"),
+]

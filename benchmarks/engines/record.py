@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.engines.engine import ENGINES, Engine
+from benchmarks.engines import engines
+from benchmarks.engines.engine import Engine
 from benchmarks.engines.inputs import Input, inputs
 from benchmarks.environments import ROOT, AbsentError
 
@@ -19,12 +20,12 @@ FOLDER: Final = ROOT / "tests" / "witnesses"
 
 def main(arguments: list[str] | None = None) -> None:
     """Ask each engine that has a profile, and write its answers to a file of its own."""
-    profiled = [name for name, engine in ENGINES.items() if engine.profile]
+    profiled = [name for name, engine in engines().items() if engine.profile]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines.record", description="what today's engines answer")
     parser.add_argument("engines", nargs="*", choices=[*profiled, []], help="all, or some of these")
     for name in parser.parse_args(arguments).engines or profiled:
         try:
-            found = recorded(ENGINES[name])
+            found = recorded(engines()[name])
         except AbsentError as error:
             print(f"{name}: not run: {error}", flush=True)
         else:

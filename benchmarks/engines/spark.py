@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engines.engine import HOPPING, Engine
+
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -62,3 +64,30 @@ def _session() -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+ENGINES = [
+    Engine(
+        "spark-append",
+        "Spark Structured Streaming, append mode",
+        append,
+        HOPPING,
+        "SPARK_APPEND",
+        ended=False,
+        late="as its profile",
+        gaps=False,
+        is_slow=True,
+        package="pyspark",
+    ),
+    Engine(
+        "spark-update",
+        "Spark Structured Streaming, update mode",
+        update,
+        HOPPING,
+        "SPARK_UPDATE",
+        late="beyond the model",
+        gaps=False,
+        is_slow=True,
+        package="pyspark",
+    ),
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamdsl as sd
+from benchmarks.engines.engine import Engine
 
 
 def final(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
@@ -25,3 +26,9 @@ def _run(size: int, slide: int, tuples: list[Any], emit: Any) -> list[list[int]]
         out = session.push([sd.point(t_sys, t_app, value)]) + session.push([sd.Cti(t_app)])
         found += [event.payload for event in out if isinstance(event, sd.Insert)]
     return [*found, *(event.payload for event in session.close() if isinstance(event, sd.Insert))]
+
+
+ENGINES = [
+    Engine("streamdsl-final", 'streamdsl, `emit="final"`', final, profile="STREAMDSL_FINAL"),
+    Engine("streamdsl", "streamdsl, speculative", speculative, profile="STREAMDSL"),
+]

@@ -6,7 +6,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +15,7 @@ import pandas as pd
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, column_of
-from streamdsl.io.columns import Columns, check_names
+from streamdsl.io.columns import check_names
 from streamdsl.io.files import PIECE_ROWS
 from streamdsl.io.layout import PayloadLike, as_schema
 from streamdsl.io.pandas_columns import PandasColumns
@@ -96,48 +95,27 @@ class CsvColumns:
             raise SchemaError(f"{place}: {text!r} is no {self._kinds[name].split()[-1]}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFiles:
-    """CSV files with a header; only an empty field is None.
-
-    A column has its declared kind, else the narrowest one that holds all fields of all files, however they are split: bool,
-    int, float or text.
-    """
-
-    paths: Sequence[str]
-    declared: Mapping[str, Kind]
-
-    rows = None
-    in_columns = True
-
-    def peek(self) -> tuple[Columns, str]:
-        """Return the first rows, and the name of their file."""
-        frame = next(_frames(self.paths[0], {}, None, rows=1024))
-        return CsvColumns(frame, {}, self.paths[0], 0), self.paths[0]
-
-    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
-        """Yield the files' rows in pieces of at most `PIECE_ROWS` rows."""
-        kinds = self._kinds(needed)
-        dtypes = {name: _DTYPES.get(kind, "string") for name, kind in kinds.items()}
-        for path in self.paths:
-            row = 0
-            for frame in _frames(path, dtypes, needed):
-                yield CsvColumns(frame, kinds, path, row), path, row
-                row += len(frame)
-
-    def _kinds(self, needed: Sequence[str]) -> dict[str, Kind]:
-        open_names = [name for name in needed if name not in self.declared]
-        found: dict[str, Kind] = dict.fromkeys(open_names, "empty")
-        for path in self.paths if open_names else []:
-            for frame in _frames(path, {}, open_names):
-                for name in frame.columns:
-                    found[name] = _wider(found[name], _kind_of(frame[name]))
-        return {name: kind for name, kind in {**self.declared, **found}.items() if name in needed}
+def kinds_of(paths: Sequence[str], declared: Mapping[str, Kind], needed: Sequence[str]) -> dict[str, Kind]:
+    """Return the kinds of the needed columns: the declared one, else the narrowest that holds all fields of all files."""
+    open_names = [name for name in needed if name not in declared]
+    found: dict[str, Kind] = dict.fromkeys(open_names, "empty")
+    for path in paths if open_names else []:
+        for frame in _frames(path, {}, open_names, PIECE_ROWS):
+            for name in frame.columns:
+                found[name] = _wider(found[name], _kind_of(frame[name]))
+    return {name: kind for name, kind in {**declared, **found}.items() if name in needed}
 
 
-def _frames(
-    path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int | None = None
-) -> Iterator[pd.DataFrame]:
+def csv_columns(path: str, kinds: Mapping[str, Kind], needed: Sequence[str] | None, rows: int) -> Iterator[CsvColumns]:
+    """Yield a file in pieces of at most so many rows, with columns of these kinds; pandas infers the others."""
+    dtypes = {name: _DTYPES.get(kind, "string") for name, kind in kinds.items()}
+    row = 0
+    for frame in _frames(path, dtypes, needed, rows):
+        yield CsvColumns(frame, kinds, path, row)
+        row += len(frame)
+
+
+def _frames(path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the needed columns of a file in pieces, at least one; values stay exact, and only an empty field is null."""
     try:
         check_names(_header(path), path)
@@ -145,7 +123,7 @@ def _frames(
             path,
             dtype=dict(dtypes),
             usecols=None if needed is None else needed.__contains__,
-            chunksize=rows or PIECE_ROWS,
+            chunksize=rows,
             dtype_backend="numpy_nullable",
             keep_default_na=False,
             na_values=[""],

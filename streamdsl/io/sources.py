@@ -18,7 +18,7 @@ from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
 from streamdsl.io.columns import Columns
-from streamdsl.io.files import ArrowFiles, Files, JsonLines, ParquetFiles, Paths, paths_of
+from streamdsl.io.files import Files, Paths
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
@@ -267,42 +267,22 @@ def _piece(columns: Columns, layout: Layout | PhysicalLayout, first_row: int = 0
     return layout.inserts(columns, first_row)
 
 
-def read_parquet(
-    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+def read_files(
+    paths: Paths,
+    payload: PayloadLike = None,
+    start: str = "le",
+    end: str | None = None,
+    unit: Unit | None = None,
+    form: str | None = None,
 ) -> Bound:
-    """Return the rows of Parquet files, read in batches, as `read_pandas` does; a directory stands for its `*.parquet` files."""
-    return _read_files(ParquetFiles(paths_of(paths, ".parquet")), payload, start, end, unit)
+    """Return the rows of files, read in pieces, as `read_pandas` does; a directory stands for the files in it.
 
-
-def read_csv(
-    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
-) -> Bound:
-    """Return the rows of CSV files with a header, read in pieces, as `read_pandas` does; an empty field is None.
-
-    A column has the type that the class `payload` declares, else the narrowest that holds all its fields.
+    `form` is the name of their format, by default what their suffixes say. Columns of a CSV file have the types that the class
+    `payload` declares, else the narrowest that hold all their fields.
     """
-    from streamdsl.io.csv_files import CsvFiles, declared_kinds
+    from streamdsl.io.formats import open_files
 
-    return _read_files(CsvFiles(paths_of(paths, ".csv"), declared_kinds(payload)), payload, start, end, unit)
-
-
-def read_jsonl(
-    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
-) -> Bound:
-    """Return the lines of JSON Lines files, read in pieces, as `read_pandas` does; integers stay exact."""
-    return _read_files(
-        JsonLines(paths_of(paths, ".jsonl"), start, extras=as_schema(payload) is not None), payload, start, end, unit
-    )
-
-
-def read_ipc(
-    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
-) -> Bound:
-    """Return the rows of Arrow IPC (Feather) files, read in batches, as `read_pandas` does; a directory means its `*.arrow`."""
-    return _read_files(ArrowFiles(paths_of(paths, ".arrow")), payload, start, end, unit)
-
-
-def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
+    files = open_files(paths, form, payload, start)
     columns, file = files.peek()
     return _in_files(files, _layout(columns, frame_schema(payload), start, end, check_unit(unit), file))
 

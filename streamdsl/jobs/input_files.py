@@ -14,8 +14,9 @@ from typing import Final
 
 from streamdsl.errors import NO_SOURCE, InputError, QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.io.formats import BY_SUFFIX, Format
-from streamdsl.io.sources import bind
+from streamdsl.io.files import Format
+from streamdsl.io.formats import BY_SUFFIX
+from streamdsl.io.sources import bind, read_files
 from streamdsl.plan.node import Source
 
 _RECENT: Final = 2 * 10**9
@@ -95,8 +96,8 @@ class JobInput:
     def read(self, files: Sequence[InputFile]) -> Bound:
         """Return the rows of some of the files: `le`, `re` if there is such a column, and the payload; or physical events."""
         paths = [str(file.path) for file in files]
-        read = BY_SUFFIX[files[0].path.suffix].read
-        return bind(read(paths, self.source.payload, unit=self.source.time_unit), self.source)
+        form = BY_SUFFIX[files[0].path.suffix].name
+        return bind(read_files(paths, self.source.payload, unit=self.source.time_unit, form=form), self.source)
 
 
 def inputs_of(

@@ -14,6 +14,6 @@ def run_batch(job: Job, path: Path) -> int:
     result = job.query.run(bindings, until=job.until)
     if not job.output.suffix:
         path.mkdir()
-        path = path / f"rows.{job.format}"
-    FORMATS[job.format].write(result, path)
+        path = path / f"rows{FORMATS[job.format].suffixes[0]}"
+    FORMATS[job.format].save(result, path)
     return len(result)

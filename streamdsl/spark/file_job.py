@@ -13,7 +13,8 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from streamdsl.errors import QueryError, StreamDslError
-from streamdsl.io.formats import FORMATS, SparkFormat
+from streamdsl.io.files import SparkFormat
+from streamdsl.io.formats import FORMATS, on_spark
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.sinks import ParquetTable
@@ -40,7 +41,7 @@ _POLL_SECONDS: Final = 0.1
 
 def run_batch(job: Job, path: Path) -> int:
     """Run a job over all files of its inputs, write the history to a folder, and return its number of rows."""
-    written = FORMATS[job.format].on_spark()
+    written = on_spark(FORMATS[job.format])
     with _session() as spark, _as_streamdsl_errors(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
@@ -110,7 +111,7 @@ def _session() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, given: JobInput) -> DataFrame:
     """Return a frame of the files that an input has now."""
-    return _of_files(spark, given.format.on_spark(), [file.path for file in given.files()])
+    return _of_files(spark, on_spark(given.format), [file.path for file in given.files()])
 
 
 def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> DataFrame:
@@ -123,6 +124,6 @@ def _stream(spark: SparkSession, given: JobInput, folder: Path) -> DataFrame:
     there = sorted(link for link in folder.iterdir() if link.exists())
     if not there:
         raise QueryError(f"no file of the input {given.path} can be taken yet", hint="a stream on Spark begins with one that can")
-    form = given.format.on_spark()
+    form = on_spark(given.format)
     reader = spark.readStream.format(form.name).options(**form.reading, maxFileAge=_EVER)
     return reader.schema(_of_files(spark, form, there).schema).load(uri_of(folder))

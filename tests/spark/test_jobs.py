@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+import streamdsl as sd
 from streamdsl.cli import main
-from tests.unit.jobs.files import expected, found, in_folder, write_files
+from streamdsl.io.formats import FORMATS
+from tests.unit.jobs.files import expected, found, history, in_folder, write_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -24,10 +26,11 @@ def run(*options: str) -> int:
     return main(["run", "rides:by_road", "--engine", "spark", *options])
 
 
-def test_a_query_runs_over_files(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_files(folder / "in", "csv")
-    assert run("--input", "cars=in", "--output", "out") == 0
-    assert found(folder / "out") == expected()
+@pytest.mark.parametrize("kind", [name for name, each in FORMATS.items() if each.spark is not None])
+def test_a_query_runs_over_files(streaming: Any, folder: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", kind)
+    assert run("--input", "cars=in", "--output", "out", "--format", kind) == 0
+    assert sd.sources.from_files(folder / "out", end="re").run().cht() == history()
     assert capsys.readouterr().err.startswith(f"{len(expected())} rows to out in ")
     assert run("--input", "cars=in", "--output", "out") == 2
     assert "the output out exists already" in capsys.readouterr().err

@@ -1,29 +1,17 @@
 """Profiles of today's engines, as `infer` found them; where ticks cannot be told apart, one of them (docs/secret-profiles.md).
 
-Each is held to what its engine has answered (`tests/witnesses`).
+Each is held to what its engine has answered (`tests/witnesses`), and is a name of `streamdsl.secret` from here.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.input_feeds import at_batch_ends, in_order, slack
 from streamdsl.papers.secret.profile import Profile, Report, Tick
 from streamdsl.papers.secret.scope import Scope
 from streamdsl.papers.secret.start import Grid, Since
-
-__all__ = [
-    "BYTEWAX",
-    "DUCKDB_BUCKET",
-    "PATHWAY",
-    "PATHWAY_ONCE",
-    "POLARS_DYNAMIC",
-    "SPARK_APPEND",
-    "SPARK_UPDATE",
-    "STREAMDSL",
-    "STREAMDSL_FINAL",
-]
 
 _ON_CLOSE: Final = Report(window_close=True, non_empty=True)
 _EACH_CHANGE: Final = Report(content_change=True, non_empty=True)
@@ -40,3 +28,6 @@ PATHWAY_ONCE: Final = Profile("Pathway, exactly once", Grid(), _ON_CLOSE, Tick.B
 SPARK_APPEND: Final = Profile("Spark, append", Since(0), _ON_CLOSE, Tick.BATCH, feed=partial(at_batch_ends, behind=1))
 """With a watermark, which begins at 1970, and that of the batch before closes windows: a late row has a batch more of time."""
 SPARK_UPDATE: Final = Profile("Spark, update", Since(0), _EACH_CHANGE, Tick.BATCH, Scope.ALL_OPEN)
+
+if not TYPE_CHECKING:  # type checkers take every public name
+    __all__ = [name for name, value in list(vars().items()) if isinstance(value, Profile) and not name.startswith("_")]

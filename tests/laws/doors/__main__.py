@@ -63,13 +63,15 @@ def report(chosen: list[int], examples: int, chance: int) -> int:
 def main() -> int:
     parser = ArgumentParser(prog="python -m tests.laws.doors")
     parser.add_argument("--run", nargs="*", type=int, metavar="n", help="how many examples, and of which rows")
+    parser.add_argument("--of", metavar="NAME", help="the rows of this source alone, such as a format of files")
     parser.add_argument("--chance", type=int, default=int.from_bytes(os.urandom(3)))
     said = parser.parse_args()
     if said.run is None:
         print(table(ROWS))
         return 0
     examples, *chosen = said.run or [2]
-    return report(chosen or list(range(len(ROWS))), examples, said.chance)
+    named = [number for number, row in enumerate(ROWS) if said.of in (None, row["source"].partition(", ")[0])]
+    return report(chosen or named, examples, said.chance)
 
 
 if __name__ == "__main__":

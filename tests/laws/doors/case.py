@@ -27,7 +27,7 @@ from tests.laws.doors.history import Draw, Rules, late_of, pushes
 from tests.laws.doors.payloads import NAMES, Kind, drawn
 from tests.laws.doors.queries import IN_TICKS, OPERATORS, query
 from tests.laws.doors.sinks import SINKS, Sink, difference, sink
-from tests.laws.doors.sources import EPOCH, SOURCES, Door, has_ids
+from tests.laws.doors.sources import EPOCH, FILES, FIRST, SOURCES, Door, has_ids
 from tests.laws.expected import sources_of
 from tests.unit.engine.state.crafted import Apart
 
@@ -63,17 +63,15 @@ def _legal(name: str, value: str, other: str, choice: str) -> bool:
             return True
         if choice in NO_COLUMNS:
             return False
-        # Files of text have no such types, or it is only text to them.
-        return not (value.startswith("CSV") and choice == "list") and not (
-            value.startswith("JSONL") and choice in ("Decimal", "datetime")
-        )
+        form = FILES.get(value.partition(", ")[0])
+        return form is None or choice not in form.lacks
     if other == "fault" and choice in OF_TABLES and (name, value) in (("sink", "events"), ("payload", "Enum")):
         return False
     # What has an enumeration in it is no column of a table.
     return not (name == "payload" and value == "Enum" and other == "sink" and choice != "events")
 
 
-ROWS = covering(DIMENSIONS, legal)
+ROWS = covering(DIMENSIONS, legal, begun=covering({**DIMENSIONS, "source": FIRST}, legal))
 
 
 class Theirs:

@@ -30,16 +30,24 @@ def pairs_of(row: Row) -> set[Pair]:
     return {frozenset(pair) for pair in combinations(row.items(), 2)}
 
 
-def covering(dimensions: Mapping[str, Sequence[str]], legal: Legal, seed: int = 0) -> list[dict[str, str]]:
-    """Return rows that cover all legal pairs, each built around one that is not yet covered, greedily; the same every time."""
+def covering(
+    dimensions: Mapping[str, Sequence[str]], legal: Legal, seed: int = 0, begun: Sequence[Row] = ()
+) -> list[dict[str, str]]:
+    """Return rows that cover all legal pairs, each built around one that is not yet covered, greedily; the same every time.
+
+    They begin with those that are given.
+    """
     rng = Random(seed)
-    rows: list[dict[str, str]] = []
+    rows = [dict(row) for row in begun]
     partners: dict[Choice, set[Choice]] = {}
     pairs = sorted(map(sorted, legal_pairs(dimensions, legal)))
     for one, other in pairs:
         partners.setdefault(one, set()).add(other)
         partners.setdefault(other, set()).add(one)
     left = {choice: set(others) for choice, others in partners.items()}
+    for row in rows:
+        for choice in row.items():
+            left[choice] -= row.items()
     rng.shuffle(pairs)
     for one, other in pairs:
         if other in left[one]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,15 +12,17 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import streamdsl as sd
+from streamdsl.io.formats import FORMATS
 from streamdsl.io.sources import bind
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
+from tests.formats import entries, known
 from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
-LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet", "Arrow file")
+FILES = {entry.door or entry.name: entry for entry in entries().values()}
+LIBRARIES = ("pandas", "polars", "Arrow", *FILES)
 SOURCES = (
     "objects",
     "edges",
@@ -32,9 +31,10 @@ SOURCES = (
     *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")),
 )
 """Frames and files come as rows, which have no ids, and as events."""
+LATER = [name for name, entry in FILES.items() if entry not in known.FILES]
+FIRST = [source for source in SOURCES if source.partition(", ")[0] not in LATER]
+"""Those that are drawn first, so that a format that comes later leaves their cases as they are."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
-READERS: dict[str, Any] = {"CSV": sd.from_csv, "JSONL": sd.from_jsonl, "Parquet": sd.from_parquet, "Arrow file": sd.from_arrow}
-SUFFIXES = {"CSV": ".csv", "JSONL": ".jsonl", "Parquet": ".parquet", "Arrow file": ".arrow"}
 EPOCH = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
 """Where streams over dates begin, in seconds."""
 
@@ -78,38 +78,21 @@ class Door:
         return self._in(library, events, ["kind", "id", "le", "re", "re_new"] if physical else ["le", "re"])
 
     def _in(self, library: str, events: Sequence[Event[Any]], leading: list[str]) -> Any:
-        if library in SUFFIXES:
-            path = self.folder / f"{self.stream._node.source}-{next(self.numbers)}{SUFFIXES[library]}"  # type: ignore[attr-defined]
-            path.write_bytes(self._file(library, events, leading))
-            end = None if "kind" in leading else "re"
-            (bound,) = READERS[library](path, self.kind.declared, end=end, unit=self.unit)._bindings.values()
-            return bound.whole()
         table = self._table(events, leading)
+        if library in FILES:
+            form = FILES[library]
+            name = f"{self.stream._node.source}-{next(self.numbers)}"  # type: ignore[attr-defined]
+            path = self.folder / f"{name}{FORMATS[form.name].suffixes[0]}"
+            path.write_bytes(form.write(table, self.style + 1))
+            end = None if "kind" in leading else "re"
+            (bound,) = form.source(path, self.kind.declared, end=end, unit=self.unit)._bindings.values()
+            return bound.whole()
         if library == "Arrow":
             return table
         if library == "polars":
             return pl.from_arrow(table)
         objects = pd.DataFrame({name: pd.Series(table.column(name).to_pylist(), dtype=object) for name in table.column_names})
         return objects if self.style % 2 or self.kind.name == "list" else table.to_pandas(types_mapper=NULLABLE.get)
-
-    def _file(self, library: str, events: Sequence[Event[Any]], leading: list[str]) -> bytes:
-        if library == "Parquet":
-            sink = pa.BufferOutputStream()
-            pq.write_table(self._table(events, leading), sink)
-            return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-        if library == "Arrow file":
-            table, sink = self._table(events, leading), pa.BufferOutputStream()
-            with (pa.ipc.new_file if self.style % 2 else pa.ipc.new_stream)(sink, table.schema) as writer:
-                writer.write_table(table, max_chunksize=3)
-            return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-        rows = self._rows(events, leading)
-        if library == "JSONL":
-            return "".join(json.dumps(row, default=_text) + "\n" for row in rows).encode()
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(rows[0])
-        writer.writerows([["" if value is None else _text(value) for value in row.values()] for row in rows])
-        return text.getvalue().encode()
 
     def _table(self, events: Sequence[Event[Any]], leading: list[str]) -> pa.Table:
         rows = self._rows(events, leading)
@@ -156,7 +139,3 @@ class Door:
         if isinstance(event, Insert):
             return Insert(event.id, at(event.le), at(event.re), event.payload)
         return Retract(event.id, at(event.le), at(event.re), at(event.re_new), event.payload)
-
-
-def _text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import SchemaError
 from streamdsl.io import files
-from streamdsl.io.sources import read_ipc
+from tests.unit.io.written import read_ipc
 
 WRITERS: list[Callable[..., Any]] = [pa.ipc.new_file, pa.ipc.new_stream]
 
@@ -33,30 +32,7 @@ def test_a_file_is_read_batch_by_batch(tmp_path: Path, writer: Callable[..., Any
     assert sd.from_arrow(path).run().cht() == sd.from_rows(rows).run().cht()
 
 
-def test_several_files_and_folders_are_read_in_order(tmp_path: Path) -> None:
-    for name, time in (("b", 1), ("a", 5)):
-        written(tmp_path / f"{name}.arrow", pa.table({"le": [time], "re": [time + 3]}))
-    both = [tmp_path / "b.arrow", str(tmp_path / "a.arrow")]
-    for given, starts in ((tmp_path, [5, 1]), (both, [1, 5])):
-        events = next(iter(sd.from_arrow(given, end="re")._bindings.values())).events()
-        assert [event.le for event in events if isinstance(event, sd.Insert)] == starts
-
-
 @pytest.mark.parametrize("writer", WRITERS)
 def test_an_empty_file_has_a_schema(tmp_path: Path, writer: Callable[..., Any]) -> None:
     path = written(tmp_path / "in.arrow", pa.table({"le": pa.array([], pa.int64()), "v": pa.array([], pa.string())}), writer)
     assert sd.from_arrow(path).run().to_arrow().column_names == ["le", "re", "v"]
-
-
-def test_what_is_no_arrow_file_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "in.arrow"
-    path.write_text("le,v\n1,2\n")
-    with pytest.raises(SchemaError, match=r"in\.arrow is no Arrow file"):
-        sd.from_arrow(path)
-
-
-def test_a_file_with_other_columns_is_named(tmp_path: Path) -> None:
-    written(tmp_path / "a.arrow", pa.table({"le": [1], "v": [1]}))
-    written(tmp_path / "b.arrow", pa.table({"le": [1], "w": [1]}))
-    with pytest.raises(SchemaError, match=r"b\.arrow.*'v'.*le"):
-        sd.from_arrow(tmp_path).run()

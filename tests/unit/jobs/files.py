@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import random
 import sys
@@ -16,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamdsl as sd
+from streamdsl.io.formats import FORMATS
+from streamdsl.temporal import CHT
+from tests.formats import entries
 
 MODULE = """
 import streamdsl as sd
@@ -40,26 +41,14 @@ def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
     folder.mkdir(exist_ok=True)
     rows = cars()
     for n in numbers:
-        path = folder / f"{n}.{kind}"
+        path = folder / f"{n}{FORMATS[kind].suffixes[0]}"
         write_file(path, kind, rows[n * 50 : (n + 1) * 50])
         os.utime(path, (10**9 + n, 10**9 + n))
     return folder
 
 
 def write_file(path: Path, kind: str, rows: list[dict[str, Any]]) -> None:
-    if kind == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    elif kind == "arrow":
-        table = pa.Table.from_pylist(rows)
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
-    elif kind == "csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_bytes(entries()[kind].write(pa.Table.from_pylist(rows), 0))
 
 
 def expected() -> list[tuple[Any, ...]]:
@@ -67,6 +56,10 @@ def expected() -> list[tuple[Any, ...]]:
     query = source.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
     events = [sd.point(n, row["le"], {"road": row["road"], "speed": row["speed"]}) for n, row in enumerate(cars())]
     return sorted((le, re, *payload.values()) for le, re, payload in query.run({"cars": events}, engine="reference"))
+
+
+def history() -> CHT[Any]:
+    return CHT.from_rows([(le, re, {"road": road, "n": n, "mean": mean}) for le, re, road, n, mean in expected()])
 
 
 def found(folder: Path) -> list[tuple[Any, ...]]:
