@@ -33,7 +33,7 @@ class CountFrame(Frame):
     by_point: ClassVar[bool] = True
 
     def __init__(self, policy: Policy, windows: Count) -> None:
-        super().__init__(policy)
+        super().__init__(policy, windows)
         self._n = windows.n
         self.by_end = windows.by == "end"
         self._kept: Ticks | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -18,9 +19,8 @@ from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Policy, 
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
-from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.window_budget import Arrivals, WindowBudget
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Session
@@ -89,8 +89,8 @@ class SessionGrids:
 class _UncutSessions(SessionFrame):
     """The sessions before they are cut. One that goes on may have lost rows that only closed windows had."""
 
-    def __init__(self, windows: Session, codes: GroupCodes) -> None:
-        super().__init__(Policy(Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
+    def __init__(self, policy: Policy, windows: Session, codes: GroupCodes) -> None:
+        super().__init__(replace(policy, output=Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
         self.table.codes = codes
         self._forgotten: Ticks = np.empty(0, dtype=np.int64)
         """For each partition how far its dropped rows reach."""
@@ -118,13 +118,12 @@ class _UncutSessions(SessionFrame):
 class CutSessionFrame(DisjointFrame):
     """Sessions that are cut into windows. A window is in the table once it has begun: an unending row is in infinitely many."""
 
-    def __init__(self, policy: Policy, windows: Session, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Session) -> None:
+        super().__init__(policy, windows)
         self._spec = windows
         self._longest = min(windows.longest, _LONGEST)
-        self._until = emit_policy.until
-        self._budget = budget
-        self.whole = _UncutSessions(windows, self.table.codes)
+        self._until = policy.emit_policy.until
+        self.whole = _UncutSessions(policy, windows, self.table.codes)
         self._begun = MIN_TIME
         """Windows that start before this time are in the table."""
         self._coming: int | None = None
@@ -175,7 +174,7 @@ class CutSessionFrame(DisjointFrame):
         at, lo, hi = at[inside], lo[inside], hi[inside]
         (sessions, begins), (_, ends) = grids.at(codes[at], lo), grids.at(codes[at], hi - 1)
         filled = covered(sessions, begins, ends + 1, np.ones(len(at), dtype=np.int64))
-        self._budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
+        self.policy.budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
         of, numbers = filled.spread()
         sessions = filled.codes[of]
         starts, stops = grids.windows(sessions, numbers)

@@ -16,8 +16,9 @@ from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.window_budget import Arrivals
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Windows, unending
@@ -87,8 +88,11 @@ NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides which windows are closed, besides their kind."""
+    """What decides which windows there are, and which are closed, besides their kind."""
 
+    emit_policy: EmitPolicy
+    budget: WindowBudget
+    """How many windows may begin at once."""
     output: Output
     time_sensitive: bool
     sees_ends: bool
@@ -126,7 +130,7 @@ class Frame(ABC):
 
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, windows: Windows) -> None:
         self.policy = policy
         self.table = WindowTable()
         self.is_grouped = True
@@ -309,8 +313,8 @@ class DisjointFrame(Frame):
 
     starts_move: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Windows) -> None:
+        super().__init__(policy, windows)
         self._made: Rows = np.empty(0, dtype=np.intp)
         """The windows of the last change, in order."""
         self.new: Rows = np.empty(0, dtype=np.intp)

@@ -15,8 +15,7 @@ from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep,
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
-from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.window_budget import Arrivals, WindowBudget
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
@@ -87,11 +86,10 @@ class GridFrame(Frame):
 
     table: GridTable
 
-    def __init__(self, policy: Policy, windows: Grid, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Grid) -> None:
+        super().__init__(policy, windows)
         self.grid = windows
-        self.numbers = GridNumbers(windows, emit_policy)
-        self.budget = budget
+        self.numbers = GridNumbers(windows, policy.emit_policy)
         self.table = GridTable(windows)
         self.last = MIN_TIME
         """The number of the last window that may show."""
@@ -145,8 +143,8 @@ class GridFrame(Frame):
         """Raise `UnboundedOutputError` if there is no room for windows that have begun, which rows come into."""
         last, first = self.numbers.last_begun(high_water), self.numbers.first_ending_after(changed.le)
         stop = np.minimum(self._after_last(changed.le, changed.re_new), last + 1)
-        if float((stop - first).sum(dtype=np.float64)) > self.budget.left:
-            self.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
+        if float((stop - first).sum(dtype=np.float64)) > self.policy.budget.left:
+            self.policy.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
 
     def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
         """Return the windows of rows up to a number that are not open yet."""
@@ -176,7 +174,7 @@ class GridFrame(Frame):
         found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
         if not len(found.codes):
             return UNTOUCHED
-        self.budget.take(int(found.lengths.sum()))
+        self.policy.budget.take(int(found.lengths.sum()))
         at, numbers = found.spread()
         self._check(int(numbers.max()))
         table, slots = self.table, self.table.find(found.codes[at], numbers)

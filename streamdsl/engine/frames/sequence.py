@@ -19,10 +19,8 @@ from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowSte
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -51,11 +49,11 @@ class SequenceFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
     by_period: ClassVar[bool] = False
 
-    def __init__(self, policy: Policy, windows: Sequenced, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Sequenced) -> None:
+        super().__init__(policy, windows)
         self._spec = windows
-        self._creation = creation_of(windows, budget)
-        self._until = emit_policy.until
+        self._creation = creation_of(windows, policy.budget)
+        self._until = policy.emit_policy.until
         self._dropped: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the number of its first rows that have been dropped."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
@@ -77,7 +75,6 @@ class SequenceFrame(DisjointFrame):
         self._step: _Step | None = None
         self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """For each partition whether no more windows begin, so that only the rows of hidden windows are needed."""
-        self._label = budget.label
 
     # Which windows change
 
@@ -145,7 +142,7 @@ class SequenceFrame(DisjointFrame):
         except StreamDslError:
             raise
         except Exception as error:  # raised by a bound that is a function
-            raise UserCodeError(error, operator=self._label) from error
+            raise UserCodeError(error, operator=self.policy.budget.label) from error
         self._starts[codes], self._last[codes] = positions.origin, positions.last_times
         self._stops[codes] = positions.dropped + positions.sizes
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)

@@ -32,7 +32,7 @@ class SessionFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
 
     def __init__(self, policy: Policy, windows: Session) -> None:
-        super().__init__(policy)
+        super().__init__(policy, windows)
         self._spec = windows
 
     def _reach(self, re: Ticks) -> Ticks:

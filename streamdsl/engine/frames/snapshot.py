@@ -15,7 +15,7 @@ from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending, sorted_integers
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Snapshot
 
 
 class SnapshotFrame(DisjointFrame):
@@ -23,8 +23,8 @@ class SnapshotFrame(DisjointFrame):
 
     are_uniform: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Snapshot) -> None:
+        super().__init__(policy, windows)
         self._last = np.empty(0, dtype=np.int64)
         self._cti = MIN_TIME
 

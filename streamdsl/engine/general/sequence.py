@@ -121,7 +121,7 @@ class SequenceWindows(HiddenWindows):
     """
 
     def __init__(self, setting: Setting, windows: Sequenced) -> None:
-        super().__init__(setting)
+        super().__init__(setting, windows)
         self.spec = windows
         self.sequence = windows.sequence
         self.rows = Rows(windows)

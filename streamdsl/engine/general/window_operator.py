@@ -57,6 +57,7 @@ class GeneralWindowOperator(Operator):
         self.setting = Setting(
             emit_policy, node.output, node.time_sensitive, node.sees_ends, results.stateful, label, self.budget
         )
+        self._unseen = group_windows(node.windows, self.setting)
         self.groups: dict[int | None, GroupWindows] = {}
         self.high_water = MIN_TIME
         self._alarms: list[tuple[int, int, int | None]] = []
@@ -210,8 +211,7 @@ class GeneralWindowOperator(Operator):
                 del self.groups[key]
 
     def output_cti(self, ctis: list[int]) -> int:
-        unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
-        settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+        settled = min([self._unseen.output_cti(ctis[0]), *(group.output_cti(ctis[0]) for group in self.groups.values())])
         if self.setting.emit_policy.until < INFINITY:
             # A window that may grow beyond the bound of the run is then not there.
             growing = (group for group in self.groups.values() if group.windows_grow)
@@ -223,7 +223,7 @@ class GeneralWindowOperator(Operator):
 
     def _closed(self, cti: int) -> int:
         """Return the time until which the windows of all groups are closed."""
-        unseen = group_windows(self.node.windows, self.setting).closed(cti)
+        unseen = self._unseen.closed(cti)
         return min([unseen, *(group.closed(cti) for group in self.groups.values())]) if self.node.sees_ends else unseen
 
     def held_back(self) -> int:
