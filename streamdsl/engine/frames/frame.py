@@ -173,7 +173,10 @@ class Frame(ABC):
     # Row by row
 
     def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
-        """Say whether inserted rows, given as (code, LE, RE), can be added one by one; if so, such a step begins."""
+        """Say whether inserted rows, given as (code, LE, RE), can be added one by one; if so, such a step begins.
+
+        A frame need not: then a few rows are columns too, at a higher cost of each push.
+        """
         return False
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
@@ -346,7 +349,7 @@ class DisjointFrame(Frame):
         return self._replace(around, portion, found, self.differ(changed, found))
 
     def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
-        if self.policy.time_sensitive:
+        if self.policy.time_sensitive or type(self).take is Frame.take:
             return False
         table = self.table
         spans = [(code, le, self.end(re)) for code, le, re in rows]
