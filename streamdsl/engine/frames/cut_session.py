@@ -15,7 +15,7 @@ from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import UNTOUCHED
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import covered
-from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Policy, RowStep, WindowColumns, refuse_unending
+from streamdsl.engine.frames.frame import MOST, ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
@@ -137,7 +137,7 @@ class CutSessionFrame(DisjointFrame):
     def opens(self) -> bool:
         return self._begins_before() > self._begun and len(self.whole.table) > 0
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         if self.clock == INFINITY == self._until:
             refuse_unending(self._spec, rows, flatnonzero(rows.rows.alive))
         whole, before = self.whole.table, self._begun
@@ -159,7 +159,7 @@ class CutSessionFrame(DisjointFrame):
         lo, hi = SessionGrids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
         grids = SessionGrids(self.whole.table, around, self._longest)
         places = rows.overlapping(around, table.any_places)
@@ -184,7 +184,7 @@ class CutSessionFrame(DisjointFrame):
         self._looked_at = members = self.spans(found, codes, rows.extents(places), places)
         return WindowColumns(found.low, found.codes, starts, stops, members.sizes)
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         starts, ends = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         stops = self.table.any_places(found.codes, found.re)
         # In the window in which it ended, or ends now, a row that stays is before and after; how it looks there may differ.
@@ -228,12 +228,12 @@ class CutSessionFrame(DisjointFrame):
         starts[has_begun] = _windows(starts, whole.re[slots], numbers, self._longest)[1][has_begun]
         return int(starts.min(initial=INFINITY))
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         whole, table = self.whole.table, self.table
         before = [whole.re.item(slot) for slot in self.whole.joined(code, le, re)]
         (session,) = self.whole.take(code, le, re, place, held).entered
         start, end = whole.le.item(session), whole.re.item(session)
-        step = RowStep([], [], [], [], [])
+        step = RowUpdate([], [], [], [], [])
         for slot in table.index.before(table.place(code, before[0]), 1) if before else ():
             stop = min(table.le.item(slot) + self._longest, end)
             if table.code.item(slot) == code and table.le.item(slot) >= start and table.re.item(slot) < stop:
@@ -246,7 +246,7 @@ class CutSessionFrame(DisjointFrame):
             self._coming = begin if self._coming is None else min(self._coming, begin)
         return step
 
-    def _entered(self, code: int, le: int, re: int, step: RowStep) -> int:
+    def _entered(self, code: int, le: int, re: int, step: RowUpdate) -> int:
         """Count a row in a window, which is created if it does not exist, and return its slot."""
         table, number = self.table, self.table.place(code, le)
         numbers, slots = table.index.around(number, number + 1)

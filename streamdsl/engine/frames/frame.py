@@ -29,7 +29,7 @@ _SPARE: Final = 256
 """The windows that may be kept beyond those that are needed: a sweep has a cost too."""
 
 
-class Changed(NamedTuple):
+class ChangedRows(NamedTuple):
     """Rows whose ends have changed, with the codes of their partitions. An end that equals LE means that there is no row."""
 
     codes: Rows
@@ -68,7 +68,7 @@ class Split(NamedTuple):
     before: Rows
 
 
-class RowStep(NamedTuple):
+class RowUpdate(NamedTuple):
     """The changes that a single inserted row makes to the windows."""
 
     entered: list[int]
@@ -146,7 +146,7 @@ class Frame(ABC):
         self._most = _SPARE
 
     @abstractmethod
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         """Update the windows for rows that have changed in the arrangement.
 
         Removed windows still have their slots: the caller drops them.
@@ -179,7 +179,7 @@ class Frame(ABC):
         """
         return False
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         """Update the windows for an inserted row, which is at a place of the arrangement."""
         raise AssertionError(f"{type(self).__name__} takes no single rows")
 
@@ -339,7 +339,7 @@ class DisjointFrame(Frame):
         self._looked_at = None
         self.new = self.new[:0]
 
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         self._looked_at = None
         around = self.around(changed, rows)
         if not len(around):
@@ -391,21 +391,21 @@ class DisjointFrame(Frame):
         crosses = (before >= 0) & (table.code[last] == spans.codes) & (table.re[last] > spans.hi)
         return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
 
-    def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
+    def _span(self, changed: ChangedRows) -> tuple[Ticks, Ticks]:
         """Return the period in which a changed row is a member only before or only after, or reads differently to a module."""
         lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
         return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
     @abstractmethod
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         """Return the stretches, merged, in which windows that may change have their starts."""
 
     @abstractmethod
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         """Compute the windows that start in some stretches. The portion has those that started there before."""
 
     @abstractmethod
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         """Say which windows may have other members, or members that read differently to a module."""
 
     def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:

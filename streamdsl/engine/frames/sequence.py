@@ -15,7 +15,7 @@ from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.creation import CreatedWindows, creation_of
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
+from streamdsl.engine.frames.frame import ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
@@ -102,7 +102,7 @@ class SequenceFrame(DisjointFrame):
             getattr(self, name)[codes] = INFINITY
         self._dropped[codes] = self._stops[codes] = 0
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         self._grow()
         at, since = self._counted(changed), self._since
         due = flatnonzero(self._coming <= self._limit)
@@ -119,7 +119,7 @@ class SequenceFrame(DisjointFrame):
         self.table.fit(int(times.min()), int(times[times < INFINITY].max()))
         return self.table.stretches(around.codes, around.lo, around.hi)
 
-    def _counted(self, changed: Changed) -> Rows:
+    def _counted(self, changed: ChangedRows) -> Rows:
         """Return the changed rows that are inserted or retracted, of those that count."""
         counts = ~changed.stay
         if self._spec.start is not None:
@@ -160,7 +160,7 @@ class SequenceFrame(DisjointFrame):
         origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
         return Positions(codes, rows.rows, places, order, self._dropped[codes], origin)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         assert self._step is not None
         table, codes, (positions, made, before) = self.table, around.codes, self._step
         goes_on = np.searchsorted(codes, table.code[before])
@@ -173,12 +173,12 @@ class SequenceFrame(DisjointFrame):
         if len(new) and len(moved) and len(portion.slots):
             known = np.searchsorted(portion.numbers, found.low[new])
             was = table.starting[portion.slots.take(known, mode="clip")]
-            come = Changed(*(column[moved] for column in changed))
+            come = ChangedRows(*(column[moved] for column in changed))
             self._differ[new] = _have_others(positions, found.take(new), self._first[new], was, come)
         self._since[codes] = INFINITY
         return found
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         return self._differ
 
     def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
@@ -204,13 +204,13 @@ class SequenceFrame(DisjointFrame):
         begins = self._creation.begins_with(le, self._stops.item(code), self._starts.item(code))
         return None if begins is None or begins <= self.clock else begins
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         begins = self._wait(code, le)
         if begins is not None and begins < self._until:
             self._coming[code] = min(self._coming.item(code), begins)
         self._last[code] = le
         self._stops[code] += 1
-        return RowStep([])
+        return RowUpdate([])
 
     # Members
 
@@ -277,7 +277,9 @@ class SequenceFrame(DisjointFrame):
         self._reset(codes[codes < len(self._since)])
 
 
-def _have_others(positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
+def _have_others(
+    positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: ChangedRows
+) -> NDArray[np.bool_]:
     """Say which windows may have other rows than one that stood there, which began with the position `was`.
 
     A row between the first and the last one has changed, or the first one has moved further than rows before it have come.

@@ -34,7 +34,7 @@ from streamdsl.udm.invoke import EXCLUDED, Stamped
 from streamdsl.windows import Grid, Output, Session
 
 
-class Computed(NamedTuple):
+class ComputedWindow(NamedTuple):
     """The results of one window, before they are paired with the emitted ones."""
 
     group: GroupWindows
@@ -131,14 +131,14 @@ class GeneralWindowOperator(Operator):
             columns.append(values)
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
-    def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> Computed:
+    def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> ComputedWindow:
         if not group.decide(entry, self.cti):
             if not entry.n_events:
                 entry.forget_computed()
-            return Computed(group, key, entry, [])
-        return Computed(group, key, entry, self.results.of(group, entry))
+            return ComputedWindow(group, key, entry, [])
+        return ComputedWindow(group, key, entry, self.results.of(group, entry))
 
-    def _project(self, computed: list[Computed]) -> None:
+    def _project(self, computed: list[ComputedWindow]) -> None:
         """Turn the aggregates of all windows into payloads at once."""
         if not isinstance(self.node, WindowAggregate):
             return
@@ -158,8 +158,8 @@ class GeneralWindowOperator(Operator):
         for result, payload in zip(shown, payloads, strict=True):
             result.rows[0] = result.rows[0]._replace(payload=payload)
 
-    def _emit(self, touched: dict[int | None, GroupWindows], computed: list[Computed]) -> Batch:
-        by_group: dict[int | None, list[Computed]] = {}
+    def _emit(self, touched: dict[int | None, GroupWindows], computed: list[ComputedWindow]) -> Batch:
+        by_group: dict[int | None, list[ComputedWindow]] = {}
         for result in computed:
             by_group.setdefault(result.key, []).append(result)
         changes = Changes()
@@ -171,7 +171,7 @@ class GeneralWindowOperator(Operator):
                 del self.groups[key]
         return changes.batch(self.is_grouped)
 
-    def _pair(self, group: GroupWindows, key: int | None, results: list[Computed], changes: Changes) -> None:
+    def _pair(self, group: GroupWindows, key: int | None, results: list[ComputedWindow], changes: Changes) -> None:
         """Emit the difference between the emitted rows and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:

@@ -28,7 +28,7 @@ from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames import frame_class
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, ChangedRows, Frame, Policy
 from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
@@ -186,7 +186,7 @@ class FramedWindowOperator(RowFramedOperator):
         if len(batch) or self.frame.opens():
             self._forget_unemitted()
             codes = self._codes(batch)
-            changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
+            changed = ChangedRows(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
             touched = self.frame.change(changed, self.rows)
         touched = self._with_due(touched)
