@@ -31,7 +31,8 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
 from streamdsl.udm.invoke import EXCLUDED, Stamped
-from streamdsl.windows import Grid, Output, Session
+from streamdsl.windows import Grid, Output
+from streamdsl.windows.spec import ALL_TIME
 
 
 class ComputedWindow(NamedTuple):
@@ -194,12 +195,10 @@ class GeneralWindowOperator(Operator):
 
     def max_new_windows(self, arrivals: Arrivals) -> float:
         windows = self.node.windows
-        if isinstance(windows, Grid):
-            size, hop = windows.longest, windows.least_hop
-        elif isinstance(windows, Session) and windows.max_duration is not None:
-            size = hop = windows.max_duration
-        else:
+        size = windows.longest
+        if size == ALL_TIME:
             return 0
+        hop = windows.least_hop if isinstance(windows, Grid) else size
         return arrivals.beyond(
             self.high_water if self.groups else None, size, hop, arrivals.rows if self.is_grouped else 1, len(self.groups)
         )
