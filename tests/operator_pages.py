@@ -1,6 +1,6 @@
 """Write docs/operators/, a page for each family of operators, from the docstrings of the facade (`make docs`).
 
-The table of operators in docs/semantics.md is written from the entries in `tests/operators/`.
+What docs/semantics.md lists of operators and kinds of windows is written from the entries in `tests/operators/`.
 """
 
 from __future__ import annotations
@@ -8,18 +8,34 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.temporal import INFINITY
-from tests.operators import entries, written
+from streamdsl.windows import Grid
+from tests.operators import entries, kinds, written
 from tests.operators.entry import Meaning
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "operators"
 SEMANTICS: Final = FOLDER.parent / "semantics.md"
-MARKS: Final = ("<!-- table: python -m tests.operator_pages -->\n", "<!-- end of table -->\n")
 HEAD: Final = "| operator | rows | CTI |\n|---|---|---|\n"
+HEAD_OF_CTIS: Final = "| windows | output CTI after c |\n|---|---|\n"
+OF_GRIDS: Final = """
+    min(c, LE of the first window of the grid, empty or not, that is not closed). [erratum] The paper's rule, "W.RE of the latest
+    window with W.RE <= c", breaks its promise where windows overlap
+"""
+OF_OUTPUTS: Final = {
+    "point at end": """
+        c; time-sensitive and unclipped: also no later than the first W.RE of a non-empty window that is not closed
+    """,
+    "time-bound": """
+        c. After a change with sync time s the module's old and new rows of a window, paired by (LE, payload), agree at every
+        instant before s; a piece of input counts by the earliest s that touches a window, one that only opens now by its earliest
+        member. A breach is a `TimestampViolation`
+    """,
+}
 GROUPS: Final = Meaning(
     "`group_by(k).apply(q)`", "q for each key by itself", "the smallest of the groups', and of a group not seen yet"
 )
@@ -100,11 +116,33 @@ def pages() -> dict[Path, str]:
 
 
 def semantics(page: str) -> str:
-    """Return docs/semantics.md with the table of operators, which is what the entries say."""
+    """Return docs/semantics.md with what the entries say: of operators, of kinds of windows, and how far CTIs go after these."""
     rows = [each for family in TITLES for entry in entries().values() if entry.page == family for each in entry.meaning]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in [*rows, GROUPS])
-    before, _, rest = page.partition(MARKS[0])
-    return before + MARKS[0] + HEAD + table + MARKS[1] + rest.partition(MARKS[1])[2]
+    meanings = [_line(entry.meaning) for entry in kinds().values() if entry.meaning]
+    grids = [name for name, entry in kinds().items() if all(isinstance(each, Grid) for each, _ in entry.instances.values())]
+    ctis = {", ".join(grids): OF_GRIDS} | {row: cti for entry in kinds().values() for row, cti in entry.ctis.items()} | OF_OUTPUTS
+    page = _filled(page, "table", HEAD + _rows([*rows, GROUPS]))
+    page = _filled(page, "kinds", "".join(f"{_wrapped(each)}\n" for each in meanings))
+    return _filled(page, "ctis", HEAD_OF_CTIS + _rows((row, _line(cti)) for row, cti in ctis.items()))
+
+
+def _filled(page: str, name: str, text: str) -> str:
+    """Return a page with a text between the marks of this name."""
+    start, end = f"<!-- {name}: python -m tests.operator_pages -->\n", f"<!-- end of {name} -->\n"
+    before, _, rest = page.partition(start)
+    return before + start + text + end + rest.partition(end)[2]
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(f"- {text}", 140, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 if __name__ == "__main__":

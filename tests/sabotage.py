@@ -1487,8 +1487,8 @@ SABOTAGES = (
     Sabotage(
         "a kind of windows has no frame",
         "streamdsl/engine/frames/__init__.py",
-        "    if isinstance(windows, Snapshot):\n        return SnapshotFrame(policy)\n",
-        "",
+        "{windows.kind.title().replace('_', '')}Frame",
+        "{windows.kind.title()}Frame",
         "general_operator_after_every_push",
     ),
     Sabotage(

@@ -142,7 +142,7 @@ class CalendarPeriods(Grid):
         return f"calendar({self.period}{every}, {self.tz})"
 
 
-class _Known(NamedTuple):
+class _KnownStarts(NamedTuple):
     """The starts of consecutive windows: the number of the first, and all times as an array and as a list.
 
     With `begun` a time is found in O(1), without it by bisection in O(log n).
@@ -157,7 +157,7 @@ class _Known(NamedTuple):
     """For each bucket the number of windows after the first that start by its beginning; None if buckets would be too many."""
 
     @classmethod
-    def of(cls, first: int, times: Ticks) -> _Known:
+    def of(cls, first: int, times: Ticks) -> _KnownStarts:
         """Return the starts `times` of the windows from number `first` on, with buckets if these are not too many."""
         width, span = int(np.diff(times).min(initial=INFINITY)), int(times[-1]) - int(times[0])
         if not 0 < span // width < 4 * len(times):
@@ -189,7 +189,7 @@ class _Starts:
         self._skipped, self._without = skipped, skipped - np.arange(len(skipped))
         """Dates that the zone skips, which are windows of no length and get no number; and the numbers that follow each gap."""
         self._lowest, self._highest = self._computed_number(MIN_TIME) + 1, self._computed_number(INFINITY)
-        self._known = _Known(0, np.empty(0, dtype=np.int64), [])
+        self._known = _KnownStarts(0, np.empty(0, dtype=np.int64), [])
         self._missed = 0
 
     # Single values, exact for any integer.
@@ -246,7 +246,7 @@ class _Starts:
             known = reaching
         return known.numbers(times)
 
-    def _reaching(self, low: int, high: int) -> _Known | None:
+    def _reaching(self, low: int, high: int) -> _KnownStarts | None:
         """Return cached starts that cover windows `low` to `high` and the next one; None if these are too many to cache."""
         known = self._known
         if not (len(known.listed) and known.first <= low and high + 1 < known.first + len(known.listed)):
@@ -264,7 +264,7 @@ class _Starts:
             first, last = joined if joined[1] - joined[0] < _MOST else (first, last)
         if first <= low and high < last and last - first < _MOST:
             times = self._computed_starts(np.arange(first, last + 1))
-            self._known = _Known.of(first, times)
+            self._known = _KnownStarts.of(first, times)
 
     def _computed_starts(self, numbers: Ticks) -> Ticks:
         if self._is_near_an_end(*map(self._computed_start, (int(numbers.min()), int(numbers.max())))):

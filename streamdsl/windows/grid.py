@@ -78,6 +78,10 @@ class Grid(Windows):
         return MIN_TIME + self.longest + self.least_hop
 
     @property
+    def kind(self) -> str:
+        return "grid"
+
+    @property
     def by_clock(self) -> bool:
         return True
 

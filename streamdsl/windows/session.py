@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, add_time
 from streamdsl.windows.grid import unending
-from streamdsl.windows.spec import Ends, Windows, open_starts
-
-_ALL_TIME: Final = 2**64
-"""A duration longer than any window."""
+from streamdsl.windows.spec import ALL_TIME, Ends, Windows, open_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +43,10 @@ class Session(Windows):
                 f"a session's max_duration is a positive duration, not {self.max_duration}",
                 hint="leave it out for sessions of any length",
             )
+
+    @property
+    def kind(self) -> str:
+        return "session" if self.max_duration is None else "cut_session"
 
     @property
     def are_apart(self) -> bool:
@@ -86,8 +86,7 @@ class Session(Windows):
 
     @property
     def longest(self) -> int:
-        """An upper bound of the duration of a window."""
-        return self.max_duration or _ALL_TIME
+        return self.max_duration or ALL_TIME
 
     def reach(self, re: int) -> int:
         """Return the time before which the next event must start to join; raises `TimeOverflow` beyond the range of times.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from streamdsl.temporal.cht import Row
 from streamdsl.temporal.lifetime import Lifetime
@@ -14,6 +14,8 @@ from streamdsl.temporal.time import INFINITY, Unit
 from streamdsl.windows.policies import Output
 
 R = TypeVar("R", bound=Row)
+ALL_TIME: Final = 2**64
+"""A duration longer than any window."""
 
 
 class Ends(Enum):
@@ -34,6 +36,11 @@ class Windows(ABC):
     """
 
     @property
+    def kind(self) -> str:
+        """The name of the kind, by which the engine finds its frame: that of its module, unless the kind says another."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
     def time_unit(self) -> Unit | None:
         """The unit that the stream must have, None for any."""
         return None
@@ -52,6 +59,11 @@ class Windows(ABC):
     def fixed_size(self) -> int | None:
         """The duration of each window, None if durations may differ."""
         return None
+
+    @property
+    def longest(self) -> int:
+        """An upper bound of the duration of a window."""
+        return ALL_TIME
 
     @property
     def are_apart(self) -> bool:
@@ -150,6 +162,10 @@ class PartOf(Windows):
     @property
     def fixed_size(self) -> int | None:
         return self.all_windows.fixed_size
+
+    @property
+    def longest(self) -> int:
+        return self.all_windows.longest
 
     @property
     def are_apart(self) -> bool:

@@ -5,21 +5,31 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
+import streamdsl as sd
 from streamdsl.denote import DENOTATIONS
+from streamdsl.engine.frames import frame_class
+from streamdsl.engine.frames.frame import Frame
 from streamdsl.engine.lower import OPERATORS, named_operator
 from streamdsl.engine.operator import Operator
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Field
 from streamdsl.plan import node as algebra
-from streamdsl.plan.node import Group, GroupApply, Node, Source, Windowed
+from streamdsl.plan.json.named_types import KINDS
+from streamdsl.plan.node import Group, GroupApply, Node, Source, WindowAggregate, Windowed
 from streamdsl.spark.execution_notes import explain_spark
 from streamdsl.spark.lower import LOWERINGS, MODULES
 from streamdsl.spark.windowed import WINDOW_AGGREGATIONS
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.windows import Grid, Snapshot
 from tests import spark_matrix
-from tests.operator_pages import FOLDER, SEMANTICS, families, pages, semantics
+from tests.operator_pages import FOLDER, SEMANTICS, families, pages, semantics, windows
+from tests.operators import kinds
 from tests.transcripts.test_transcripts import query
 from tests.transcripts.transcript import transcripts
 
@@ -77,6 +87,28 @@ def test_every_operator_is_on_a_page_and_the_pages_are_those_of_the_docstrings()
     assert semantics(SEMANTICS.read_text()) == SEMANTICS.read_text(), "run `make docs`"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_windows_has_a_name_of_its_own_an_entry_and_a_frame(kind: str) -> None:
+    of_kind = [(entry, each) for entry in kinds().values() for each, _ in entry.instances.values() if type(each).__name__ == kind]
+    assert kind not in {node.__name__ for node in NODES}, "plans as JSON know operators and windows by the name of their class"
+    assert of_kind, "a kind of windows has an entry in tests/operators"
+    assert all(issubclass(frame_class(windows), Frame) for _, windows in of_kind)
+    assert isinstance(of_kind[0][1], Grid) or any(entry.ctis for entry, _ in of_kind), "its entry says how far a CTI goes"
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly(Snapshot):
+    """A kind that no frame keeps."""
+
+
+def test_a_kind_without_a_frame_or_in_the_published_algorithm_is_refused_by_name() -> None:
+    query = WindowAggregate(Source("s"), Weekly(), sd.Clip.NONE, sd.Output.ALIGN, (BoundAgg(builtin.Collect()),), Field("a0"))
+    with pytest.raises(QueryError, match=r"(?s)kind test_completeness have no frame.*Hint: .*class TestCompletenessFrame"):
+        sd.Stream(query).open()
+    with pytest.raises(QueryError, match=r"(?s)no windows of the kind test_completeness; available: grid, count.*Hint: "):
+        sd.Stream(query).open(engine_options={"window": "general"})
+
+
 LIFETIMES = ("rows", "order", "combining")
 KEEPS_LIFETIMES = {"where", "select", "select_many", "scan", "multicast", "bind"}
 DRAWN = re.compile(r"\n    .*(\[[-\w]+\)|\|)")
@@ -84,8 +116,8 @@ DRAWN = re.compile(r"\n    .*(\[[-\w]+\)|\|)")
 
 def test_every_operator_that_makes_lifetimes_shows_them_on_a_timeline() -> None:
     methods = [method for family in LIFETIMES for method in families()[family] if method[1] not in KEEPS_LIFETIMES]
-    windows = [(Stream, f"{kind}_window") for kind in ("hopping", "snapshot", "count", "session", "trailing", "calendar")]
-    assert [name for cls, name in [*methods, *windows] if not DRAWN.search(doc_of(cls, name))] == []
+    methods += [(Stream, name) for name in windows() if name != "tumbling_window"]
+    assert [name for cls, name in methods if not DRAWN.search(doc_of(cls, name))] == []
 
 
 @pytest.mark.parametrize("facade", FACADES)

@@ -21,7 +21,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Grid, PartOf, Session, Snapshot, Windows
+from streamdsl.windows import Clip, PartOf, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
@@ -107,7 +107,7 @@ class Gated(PartOf):
     def _last_end(self) -> int:
         if self.by_end or self.high_water == INFINITY:
             return self.high_water
-        return min(INFINITY, self.high_water + self.inner.longest) if isinstance(self.inner, (Grid, Session)) else INFINITY
+        return min(INFINITY, self.high_water + self.inner.longest)
 
     def divide(self, rows: Iterable[R], until: int = INFINITY) -> list[tuple[Lifetime, list[R]]]:
         alive = list(rows)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EMIT_MODES, EmitMode
+from streamdsl.engine.general.kinds import KINDS as GENERAL_KINDS
 from streamdsl.errors import StreamDslError
 from streamdsl.plan.node import Node, Windowed
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, payload_key, payload_order
 from streamdsl.testing import assert_cht_equal
-from streamdsl.windows import Output, Sequenced, Snapshot
+from streamdsl.windows import Output, Windows
 from tests.laws.expected import (
     Watermark,
     forgotten,
@@ -27,13 +28,25 @@ from tests.laws.expected import (
 )
 from tests.laws.fold import Fold, Slot
 from tests.laws.scenarios import Push, Scenario, smallest
+from tests.operators import kinds
 
 Emit: TypeAlias = EmitMode | sd.emit.Emit
 Query: TypeAlias = Callable[..., "sd.Stream[Any]"]
 Options: TypeAlias = Mapping[str, str] | None
-GROWING = (Snapshot, Sequenced)
-"""Windows whose end may move away, also beyond what has come so far."""
+GENERAL = {"window": "general"}
 EMITS: tuple[EmitMode, ...] = EMIT_MODES
+
+
+@cache
+def growing() -> tuple[type[Windows], ...]:
+    """Return the kinds of windows whose end may move away, also beyond what has come so far."""
+    return tuple({type(each) for entry in kinds().values() if entry.may_grow for each, _ in entry.instances.values()})
+
+
+def both(query: sd.Stream[Any]) -> list[Options]:
+    """Return the two ways to run a query: as it is, and by the published algorithm, unless that has not all its windows."""
+    found = {node.windows.kind for node, _ in windows_of(query.plan()) if isinstance(node, Windowed)}
+    return [None, GENERAL if found <= GENERAL_KINDS.keys() else None]
 
 
 class Run:
@@ -92,7 +105,7 @@ class Law:
         reads = windows_of(self.plan)
         self.watermarks = {id(node): Watermark(below) for node, below in reads if is_row_wise(below)}
         self.all_known = len(self.watermarks) == len(reads)
-        self.windows_are_fixed = not any(isinstance(node, Windowed) and isinstance(node.windows, GROWING) for node, _ in reads)
+        self.windows_are_fixed = not any(isinstance(node, Windowed) and isinstance(node.windows, growing()) for node, _ in reads)
         self.promised = MIN_TIME
         self.forgotten: set[Slot] = set()
         self.was_out: set[Hashable] = set()

@@ -19,7 +19,7 @@ import streamdsl as sd
 from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import Cti, Event, Insert, Retract
 from tests.laws.compositions import composition
-from tests.laws.harness import EMITS
+from tests.laws.harness import EMITS, GENERAL, both
 from tests.laws.incremental import (
     IncrementalEach,
     IncrementalEnds,
@@ -36,7 +36,6 @@ from tests.laws.scenarios import SEEDS, Push, Scenario, scenario
 from tests.laws.stops import HOLD, Pair, check_stops
 
 OPERATORS = operators()
-GENERAL = {"window": "general"}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -49,7 +48,7 @@ def test_a_restored_session_sends_the_same_events(name: str) -> None:
         rng = Random(f"{variant.name} {seed}")
         emit = rng.choice([*EMITS, HOLD])
         note(variant.name)
-        options = rng.choice([None, GENERAL])
+        options = rng.choice(both(variant.query()))
         with patch.object(KeyTable, "least", rng.choice([0, KeyTable.least])):
             check_stops(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng, options)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from inspect import isabstract
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +22,7 @@ from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.engine.session import Session
 from streamdsl.expr.nodes import Field, Opaque, Whole
 from streamdsl.plan.facts import Keeps, Open
+from streamdsl.plan.json import named_types
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Where, WindowApply
 from streamdsl.plan.outputs import Outputs
@@ -403,29 +403,27 @@ def test_rows_without_end_stay_where_rows_are_kept_and_only_there(name: str, dra
 
 LIVES = st.lists(st.builds(lambda le, length: Lifetime(le, le + length), st.integers(0, 30), st.integers(1, 12)), max_size=6)
 KINDS: dict[str, Windows] = {name: each for entry in kinds_of_windows().values() for name, (each, _) in entry.instances.items()}
-LENGTHS = {"calendar": 21_000}
-"""How many ticks one of the drawn lives is: days are long."""
+TICKS = {name: entry.tick for entry in kinds_of_windows().values() for name in entry.instances}
+"""How many ticks one of the drawn lives is."""
 
 
 def stretched(kind: str, lives: Sequence[Lifetime]) -> list[Lifetime]:
-    step = LENGTHS.get(kind, 1)
+    step = TICKS[kind]
     return [Lifetime(life.le * step, life.re * step) for life in lives]
 
 
 def test_every_kind_of_windows_is_held_to_its_facts() -> None:
-    found = {
-        each for each in vars(kinds).values() if isinstance(each, type) and issubclass(each, Windows) and not isabstract(each)
-    }
-    assert found == {type(each) for each in KINDS.values()}
+    assert set(named_types.KINDS.values()) == {type(each) for each in KINDS.values()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @LIGHT
 @given(lives=LIVES, late=st.integers(0, 12), cti=st.integers(0, 60))
 def test_windows_are_what_their_kind_says(kind: str, lives: list[Lifetime], late: int, cti: int) -> None:
-    windows, step = KINDS[kind], LENGTHS.get(kind, 1)
+    windows, step = KINDS[kind], TICKS[kind]
     lives, late, cti, bound = stretched(kind, lives), late * step, cti * step, 200 * step
     found = windows.over(lives, bound)
+    assert all(window.re - window.le <= windows.longest for window in found)
     assert windows.fixed_size is None or {window.re - window.le for window in found} <= {windows.fixed_size}
     assert not windows.are_apart or all(a.re <= b.le for a, b in pairwise(found))
     if not windows.completed_by_rows:
@@ -461,7 +459,7 @@ def test_windows_that_may_have_no_end_are_those_of_rows_without_end_or_the_last(
 @LIGHT
 @given(lives=LIVES)
 def test_windows_that_end_do_whatever_becomes_of_their_rows(kind: str, lives: list[Lifetime]) -> None:
-    step = LENGTHS.get(kind, 1)
+    step = TICKS[kind]
     found = KINDS[kind].over([Lifetime(life.le, INFINITY) for life in stretched(kind, lives)], 500 * step)
     assert not KINDS[kind].by_clock or bool(found) == bool(lives)
     assert all(window.re - window.le < 100 * step for window in found)
@@ -480,11 +478,12 @@ def test_the_cti_follows_where_windows_are_bounded(kind: str) -> None:
 
 
 SETTINGS = st.integers(1, 30)
+WITH_SETTINGS = (kinds.Hopping, kinds.Session, kinds.Count)
 DRAWN: st.SearchStrategy[Windows] = (
     st.builds(kinds.Hopping, SETTINGS, SETTINGS, st.integers(-9, 9))
     | st.builds(kinds.Session, SETTINGS, SETTINGS | st.none())
     | st.builds(kinds.Count, st.integers(1, 6), st.sampled_from(["start", "end"]))
-    | st.sampled_from([windows for windows in KINDS.values() if isinstance(windows, (kinds.Snapshot, kinds.Sequenced))])
+    | st.sampled_from([windows for windows in KINDS.values() if not isinstance(windows, WITH_SETTINGS)])
 )
 POLICIES = st.tuples(st.sampled_from(sd.Clip), st.sampled_from([sd.Output.ALIGN, sd.Output.POINT_AT_END]), st.booleans())
 SITUATIONS = st.sampled_from([idle, unending, busy])

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import streamdsl as sd
+from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import Node
+from streamdsl.temporal import INFINITY, Lifetime
 from streamdsl.windows import Windows
 
 Stream: TypeAlias = "sd.Stream[Any]"
@@ -66,13 +68,33 @@ class Kind:
     """A kind of windows: an entry of `KINDS` in a module of this package."""
 
     name: str
+    meaning: str = ""
+    """Its item in the list of docs/semantics.md, unless that of another entry speaks of it too."""
+    ctis: Mapping[str, str] = field(default_factory=dict)
+    """Its rows in the table of CTIs there; a grid needs none, for it is named in the row of all grids."""
     variants: Sequence[Callable[..., Any]] = ()
     """Windows over a stream, which take `clip` and `output` too: for the laws, under every aggregate and way to stamp."""
-    unending: bool = False
-    """Whether there are finitely many windows over rows that never end."""
     time_bound: Any = None
     """The operator that the laws run under `Output.TIME_BOUND`; None: there is none that keeps its promise over these windows."""
     instances: Mapping[str, tuple[Windows, Oracle | None]] = field(default_factory=dict)
     """Windows that are held to the facts of their kind, and to an oracle: which windows lifetimes make, and of which members."""
+    tick: int = 1
+    """How many ticks the laws take for one, if windows are long."""
+    may_grow: bool = False
+    """Whether the end of a window that is out may move beyond all that has come, when the CTI has passed its start."""
     spark: Mapping[str, Query] = field(default_factory=dict)
     """Rows of the table in docs/spark.md."""
+
+    @property
+    def unending(self) -> bool:
+        """Whether there are finitely many windows over rows that never end."""
+        return all(fills_few(windows) for windows, _ in self.instances.values())
+
+
+def fills_few(windows: Windows) -> bool:
+    """Say whether a row that never ends is in finitely many windows."""
+    try:
+        windows.over([Lifetime(0, INFINITY)])
+    except UnboundedOutputError:
+        return False
+    return True

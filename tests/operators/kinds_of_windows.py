@@ -95,6 +95,10 @@ KINDS = [
     ),
     Kind(
         "hopping",
+        meaning="""
+            **Hopping**(size, hop, offset): `[offset + k * hop, + size)` for every integer k, negative too. Tumbling: hop =
+            size.
+        """,
         variants=[
             lambda s, **p: s.hopping_window(10, 5, **p),
             lambda s, **p: s.hopping_window(7, 3, offset=-2, **p),
@@ -109,12 +113,34 @@ KINDS = [
     ),
     Kind(
         "calendar",
+        meaning="""
+            **Calendar**(period, every, zone): the date of an instant is the latest that clocks of the zone have shown until
+            then, and W goes from the first instant with a date of the period, or of a later one, to that of the next period.
+            [choice] So windows are a partition of time, whatever clocks do: a day may have 23 or 25 hours; where midnight
+            does not exist it begins when clocks go on; where clocks go back over midnight the new day has begun and goes on;
+            a date that a place has left out (Apia, 2011-12-30) is no window, and one that it has lived twice is one. Weeks
+            begin on Monday, a quarter is three months; `every` n counts days and months from 1970-01-01, weeks from the one
+            of that day. Offsets are those of the zone's file in the IANA database, to the second: before the first change the
+            one that it begins with, after the last one by the rule that it ends with, for ever; dates are those of the
+            proleptic Gregorian calendar. A window that leaves the range of times is a `TimeOverflow`, as one of any grid. On
+            plain ticks they are a `UnitError`.
+        """,
+        tick=21_000,
         instances={"calendar": (CalendarPeriods("day", unit="s"), None)},
         spark={"calendar": lambda s: s.calendar_window("month", tz="Europe/Berlin").aggregate(n=sd.count())},
     ),
     Kind(
         "snapshot",
-        unending=True,
+        meaning="""
+            **Snapshot**: between consecutive distinct endpoints; INFINITY is one.
+        """,
+        ctis={
+            "snapshot, time-insensitive": "c",
+            "snapshot, time-sensitive": """
+                the last endpoint < c; unclipped also no later than the first LE of an event with RE >= c
+            """,
+        },
+        may_grow=True,
         variants=[lambda s, **p: s.snapshot_window(**p)],
         time_bound=Through(),
         instances={"snapshot": (Snapshot(), snapshots)},
@@ -122,7 +148,15 @@ KINDS = [
     ),
     Kind(
         "count by start",
-        unending=True,
+        meaning="""
+            **Count**(N, by start): for N consecutive *distinct* starts s_1..s_N the window `[s_1, s_N + 1)`; its members are
+            the events whose start is inside. By end: the same over distinct finite ends. [erratum] The paper adds this test
+            to overlap, but an event that ends where a window starts does not overlap it, so the endpoint test replaces
+            overlap.
+        """,
+        ctis={
+            "count": "the (N-1)-th largest distinct start (end) < c; with fewer, the smallest; c if there is none, or N = 1",
+        },
         variants=[
             lambda s, **p: s.count_window(1, **p),
             lambda s, **p: s.count_window(2, **p),
@@ -137,13 +171,23 @@ KINDS = [
     ),
     Kind(
         "count by end",
-        unending=True,
         variants=[lambda s, **p: s.count_window(1, by="end", **p), lambda s, **p: s.count_window(2, by="end", **p)],
         instances={"count by end": (Count(3, "end"), counted(3, by_end=True))},
     ),
     Kind(
         "session",
-        unending=True,
+        meaning="""
+            **Session**(gap, max_duration): in order of LE, an event joins the session before it if its LE < end + gap, where
+            end is the largest RE so far. W = `[first LE, end + gap)`. With a max_duration W is cut at every first LE + k *
+            max_duration, wherever the gaps are; an event is in each piece that it overlaps. No two windows of sessions
+            overlap. [choice]
+        """,
+        ctis={
+            "session": """
+                min(c, LE of the first window, empty pieces too, that is not closed): an event at c may still join a session
+                with c < end + gap
+            """,
+        },
         variants=[
             lambda s, **p: s.session_window(1, **p),
             lambda s, **p: s.session_window(3, **p),
@@ -170,6 +214,22 @@ KINDS = [
     ),
     Kind(
         "sequence",
+        meaning="""
+            **Sequence** (`windows(ws, start)`, paper 003): a row is a tuple at t = LE, simultaneous rows are one batch `(LE,
+            0)`, positions go by (LE, payload), and where rows end does not count. [choice] The query starts at t0 = `start`,
+            by default at the first LE (in a group: of its key), and sees rows from then on. gamma is taken at every tick,
+            after the rows of it. W is the time for which window j is the last one: from the first tick at which gamma is j to
+            the first at which it is not, INFINITY if there is none; its members are what the view at W.LE has between the
+            bounds of j. `RANGE x` without a slide is another window when a row comes or grows too old. [choice] Members lie
+            before W, so only time-insensitive modules and `Output.ALIGN` have a meaning; `to_points()` gives the ticks at
+            which windows are created.
+        """,
+        ctis={
+            "sequence": """
+                c: which window is the last one at a tick, and what is in it, depends on rows with LE up to that tick alone
+            """,
+        },
+        may_grow=True,
         instances={
             "sequence by time": (Sequenced(astral.range_slide(7, 3)), None),
             "sequence by position": (Sequenced(astral.rows_slide(3, 2)), None),

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from streamdsl.engine.frames.count import CountFrame
-from streamdsl.engine.frames.cut_session import CutSessionFrame
-from streamdsl.engine.frames.frame import Frame, Policy
-from streamdsl.engine.frames.grid import GridFrame
-from streamdsl.engine.frames.sequence import SequenceFrame
-from streamdsl.engine.frames.session import SessionFrame
-from streamdsl.engine.frames.snapshot import SnapshotFrame
-from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.window_budget import WindowBudget
-from streamdsl.windows import Count, Grid, Sequenced, Session, Snapshot, Windows
+from importlib import import_module
+from importlib.util import find_spec
 
-__all__ = ["frame_of"]
+from streamdsl.engine.frames.frame import Frame
+from streamdsl.errors import QueryError
+from streamdsl.windows import Windows
+
+__all__ = ["frame_class"]
 
 
-def frame_of(windows: Windows, policy: Policy, emit_policy: EmitPolicy, budget: WindowBudget) -> Frame:
-    """Return a frame that has seen nothing yet; `budget` says how many windows may begin at once."""
-    if isinstance(windows, Grid):
-        return GridFrame(policy, windows, emit_policy, budget)
-    if isinstance(windows, Count):
-        return CountFrame(policy, windows)
-    if isinstance(windows, Session) and windows.max_duration is not None:
-        return CutSessionFrame(policy, windows, emit_policy, budget)
-    if isinstance(windows, Session):
-        return SessionFrame(policy, windows)
-    if isinstance(windows, Sequenced):
-        return SequenceFrame(policy, windows, emit_policy, budget)
-    if isinstance(windows, Snapshot):
-        return SnapshotFrame(policy)
-    raise TypeError(f"windows of the kind {type(windows).__name__} have no frame; give them one here")
+def frame_class(windows: Windows) -> type[Frame]:
+    """Return the frame of a kind, found by the kind's name; raises `QueryError` if there is none.
+
+    >>> from streamdsl.windows import Session
+    >>> frame_class(Session(4)).__name__, frame_class(Session(4, 8)).__name__
+    ('SessionFrame', 'CutSessionFrame')
+    """
+    module, name = f"{__name__}.{windows.kind}", f"{windows.kind.title().replace('_', '')}Frame"
+    if find_spec(module) is None:
+        raise QueryError(
+            f"{windows.describe()}: windows of the kind {windows.kind} have no frame, so the engine cannot run them",
+            hint=f"write a class {name} in streamdsl/engine/frames/{windows.kind}.py, or make the kind a Grid",
+        )
+    found: type[Frame] = getattr(import_module(module), name)
+    return found

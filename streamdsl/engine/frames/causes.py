@@ -9,7 +9,7 @@ import numpy as np
 from streamdsl.engine.buffered.holistic import extreme
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, Frame
+from streamdsl.engine.frames.frame import ChangedRows, Frame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.errors import TimestampViolation
 from streamdsl.expr.table import Rows, flatnonzero
@@ -17,7 +17,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
-def causes(frame: Frame, rows: Arrangement, changed: Changed, out: Rows, made: Rows) -> Ticks:
+def causes(frame: Frame, rows: Arrangement, changed: ChangedRows, out: Rows, made: Rows) -> Ticks:
     """Return by slot the time of the first change of a row that is, or was, in the window; MIN_TIME if there is none.
 
     `out` are windows with an emitted result, `made` are new ones. An end that moves is a change too.
@@ -35,7 +35,7 @@ def causes(frame: Frame, rows: Arrangement, changed: Changed, out: Rows, made: R
     return np.where(found == INFINITY, MIN_TIME, found)
 
 
-def _first_changes(frame: Frame, rows: Arrangement, changed: Changed, windows: Stretches) -> Ticks:
+def _first_changes(frame: Frame, rows: Arrangement, changed: ChangedRows, windows: Stretches) -> Ticks:
     """Return for each of some windows, which are in order, when the first change was of a row in it; INFINITY without one."""
     codes, times, everyone = changed.codes, np.minimum(changed.re_old, changed.re_new), np.arange(len(changed.le))
     # A row that stays, and of which ends beyond the window are not seen, looks as before in windows that it reaches out of.

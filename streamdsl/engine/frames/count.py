@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
+from streamdsl.engine.frames.frame import MOST, ChangedRows, Frame, Policy, RowUpdate
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, add_time
 from streamdsl.windows import Count, Output
 
 
-class Points(NamedTuple):
+class ChangedPoints(NamedTuple):
     """The points at which rows have changed, in order, and the change in the number of rows at each."""
 
     low: Column
@@ -33,12 +33,12 @@ class CountFrame(Frame):
     by_point: ClassVar[bool] = True
 
     def __init__(self, policy: Policy, windows: Count) -> None:
-        super().__init__(policy)
+        super().__init__(policy, windows)
         self._n = windows.n
         self.by_end = windows.by == "end"
         self._kept: Ticks | None = None
 
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         points = self._points(changed)
         if not len(points.times):
             return UNTOUCHED
@@ -87,7 +87,7 @@ class CountFrame(Frame):
                 latest[code] = point
         return True
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         table, point = self.table, re if self.by_end else le
         low = table.place(code, point)
         windows = [slot for slot in table.index.before(low, self._n - 1) if table.code.item(slot) == code]
@@ -101,11 +101,11 @@ class CountFrame(Frame):
         if is_new and len(windows) == self._n:
             table.re[windows[0]] = add_time(point, CHRONON)
             table.rows[windows[0]] = table.starting[windows].sum()
-        return RowStep(windows, [slot] if is_new else [])
+        return RowUpdate(windows, [slot] if is_new else [])
 
     # Columns
 
-    def _points(self, changed: Changed) -> Points:
+    def _points(self, changed: ChangedRows) -> ChangedPoints:
         """Return the points that changed rows enter or leave, or where they read differently to a module."""
         codes, times, more = [], [], []
         for re, sign in ((changed.re_old, -1), (changed.re_new, 1)):
@@ -117,14 +117,16 @@ class CountFrame(Frame):
             more.append(np.full(len(at), sign))
         all_codes, all_times = np.concatenate(codes), np.concatenate(times)
         if not len(all_times):
-            return Points(all_times, all_codes, all_times, all_times)
+            return ChangedPoints(all_times, all_codes, all_times, all_times)
         self.table.fit(int(all_times.min()), min(int(all_times.max()) + CHRONON, INFINITY - 1))
         order, ordered = sorted_integers(self.table.places(all_codes, all_times))
         heads = flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
         first = order[heads]
-        return Points(ordered[heads], all_codes[first], all_times[first], np.add.reduceat(np.concatenate(more)[order], heads))
+        return ChangedPoints(
+            ordered[heads], all_codes[first], all_times[first], np.add.reduceat(np.concatenate(more)[order], heads)
+        )
 
-    def _counted(self, points: Points) -> tuple[Portion, Rows]:
+    def _counted(self, points: ChangedPoints) -> tuple[Portion, Rows]:
         """Update the numbers of rows at points; return the portion with all of them, and their indices."""
         table = self.table
         portion = table.index.portion(points.low, points.low, self._n + len(points.low))

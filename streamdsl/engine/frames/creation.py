@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator
-from math import ceil, floor
-from typing import Any, Final, NamedTuple
+from collections.abc import Hashable
+from math import floor
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.frames.covered import covered
+from streamdsl.engine.frames.instants import OrderedRows, created
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.window_budget import WindowBudget
@@ -21,7 +22,7 @@ from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Sequenced
 from streamdsl.windows.sequence import endless
 from streamdsl.windows.sequences.named import LastN, Linear, Sliding
-from streamdsl.windows.sequences.numbers import LAST, At, Batch, batch
+from streamdsl.windows.sequences.numbers import LAST, Batch
 from streamdsl.windows.sequences.seen import Seen
 
 _FAR: Final = 1 << 58
@@ -80,11 +81,12 @@ class ByInstant(WindowCreation):
         found: list[tuple[int, int, int, int, int]] = []
         ends, coming = (np.full(len(since), INFINITY) for _ in range(2))
         for of, (start, is_held) in enumerate(zip(since.tolist(), goes_on.tolist(), strict=True)):
-            line = _Line(rows, of)
+            line = _PartitionRows(rows, of)
             if not line.times:  # those of a window that may end are kept
                 continue
             begun, held = start, range(0)
-            for time, positions in self._created(line, start, is_held, limit):
+            for time, positions in created(self.spec, line, start, is_held, limit):
+                self.budget.take(1)
                 ends[of] = min(int(ends[of]), time)
                 if held:
                     found.append((of, begun, time, held.start, len(held)))
@@ -97,40 +99,6 @@ class ByInstant(WindowCreation):
         columns = np.array(found, dtype=np.int64).reshape(-1, 5)
         return CreatedWindows(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], columns[:, 4], ends, coming)
 
-    def _created(self, line: _Line, start: int, held: bool, limit: int) -> Iterator[tuple[int, range]]:
-        """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
-        state, time = self._state(start - 1, line.by(start - 1)), start
-        while time < INFINITY:
-            seen = line.by(time)
-            now = self._state(time, seen)
-            if now != state:
-                self.budget.take(1)
-                positions = self._positions(time, seen)
-                state, held = now, bool(positions)
-                yield time, positions
-            time = self._next(line, time, seen, held, limit)
-
-    def _state(self, time: int, seen: Seen) -> Any:
-        """Return which window is the last one at an instant."""
-        return self.spec.sequence.state((time, LAST), seen) if time >= seen.t0 else None
-
-    def _positions(self, time: int, seen: Seen) -> range:
-        """Return the positions in the window that is created at an instant."""
-        rank = self.spec.sequence.rank((time, LAST), seen) if time >= seen.t0 else None
-        return range(0) if rank is None else self.spec.sequence.positions(rank, seen)
-
-    def _next(self, line: _Line, time: int, seen: Seen, held: bool, limit: int) -> int:
-        """Return the next instant at which there may be another window; INFINITY if none of those has a row."""
-        coming = int(line.batch_at(seen.last + 1)[0]) if seen.last < line.last else INFINITY
-        if not held and self.spec.sequence.is_over((time, LAST), seen):
-            return coming
-        change = self.spec.sequence.next_change((time, LAST), seen)
-        if change is None or change >= INFINITY:
-            return coming
-        if coming == INFINITY and limit == INFINITY - 1 and self.spec.sequence.endless:
-            raise endless(self.spec, line.last_id)
-        return min(coming, ceil(change))
-
     def _is_over(self, time: int, seen: Seen) -> bool:
         """Say whether no window will be created after an instant."""
         sequence = self.spec.sequence
@@ -139,7 +107,7 @@ class ByInstant(WindowCreation):
     def first_needed(self, rows: Positions, time: int) -> Ticks:
         needed = rows.dropped.copy()
         for of in range(len(needed)):
-            line = _Line(rows, of)
+            line = _PartitionRows(rows, of)
             if line.times and line.t0 <= time:
                 seen = line.by(time)
                 first = self.spec.sequence.first_needed((time, LAST), seen)
@@ -147,48 +115,26 @@ class ByInstant(WindowCreation):
         return needed
 
 
-class _Line(Seen):
-    """The rows of a partition."""
-
+class _PartitionRows(OrderedRows):
     def __init__(self, rows: Positions, of: int) -> None:
         self.times = rows.times_of(of)
         self.dropped = int(rows.dropped[of])
         self.t0 = int(rows.origin[of])
-        self.last_id = rows.last_id(of) if self.times else None
+        self._last_id = rows.last_id(of) if self.times else None
 
     @property
     def last(self) -> int:
         return self.dropped + len(self.times) - 1
 
+    @property
+    def last_id(self) -> Hashable:
+        return self._last_id
+
     def batch_at(self, position: int) -> Batch:
         return (self.times[position - self.dropped], 0)
 
-    def tau_inv(self, at: At) -> int:
-        time, number = batch(at)
-        return self.dropped + bisect_left(self.times, floor(time) + 1 if number >= 0 else ceil(time)) - 1
-
-    def by(self, time: int) -> Seen:
-        """Return what is seen at an instant."""
-        return _By(self, time)
-
-
-class _By(Seen):
-    """The rows of a partition that are seen at an instant."""
-
-    def __init__(self, line: _Line, time: int) -> None:
-        self.t0 = line.t0
-        self._line = line
-        self._last = line.tau_inv((time, LAST))
-
-    @property
-    def last(self) -> int:
-        return self._last
-
-    def batch_at(self, position: int) -> Batch:
-        return self._line.batch_at(position)
-
-    def tau_inv(self, at: At) -> int:
-        return min(self._line.tau_inv(at), self._last)
+    def position_from(self, time: int) -> int:
+        return self.dropped + bisect_left(self.times, time)
 
 
 class InColumns(WindowCreation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,13 +15,12 @@ from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import UNTOUCHED
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import covered
-from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Policy, RowStep, WindowColumns, refuse_unending
+from streamdsl.engine.frames.frame import MOST, ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
-from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.window_budget import Arrivals, WindowBudget
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Session
@@ -89,8 +89,8 @@ class SessionGrids:
 class _UncutSessions(SessionFrame):
     """The sessions before they are cut. One that goes on may have lost rows that only closed windows had."""
 
-    def __init__(self, windows: Session, codes: GroupCodes) -> None:
-        super().__init__(Policy(Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
+    def __init__(self, policy: Policy, windows: Session, codes: GroupCodes) -> None:
+        super().__init__(replace(policy, output=Output.ALIGN, time_sensitive=False, sees_ends=False), windows)
         self.table.codes = codes
         self._forgotten: Ticks = np.empty(0, dtype=np.int64)
         """For each partition how far its dropped rows reach."""
@@ -118,13 +118,12 @@ class _UncutSessions(SessionFrame):
 class CutSessionFrame(DisjointFrame):
     """Sessions that are cut into windows. A window is in the table once it has begun: an unending row is in infinitely many."""
 
-    def __init__(self, policy: Policy, windows: Session, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Session) -> None:
+        super().__init__(policy, windows)
         self._spec = windows
         self._longest = min(windows.longest, _LONGEST)
-        self._until = emit_policy.until
-        self._budget = budget
-        self.whole = _UncutSessions(windows, self.table.codes)
+        self._until = policy.emit_policy.until
+        self.whole = _UncutSessions(policy, windows, self.table.codes)
         self._begun = MIN_TIME
         """Windows that start before this time are in the table."""
         self._coming: int | None = None
@@ -138,7 +137,7 @@ class CutSessionFrame(DisjointFrame):
     def opens(self) -> bool:
         return self._begins_before() > self._begun and len(self.whole.table) > 0
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         if self.clock == INFINITY == self._until:
             refuse_unending(self._spec, rows, flatnonzero(rows.rows.alive))
         whole, before = self.whole.table, self._begun
@@ -160,7 +159,7 @@ class CutSessionFrame(DisjointFrame):
         lo, hi = SessionGrids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
         grids = SessionGrids(self.whole.table, around, self._longest)
         places = rows.overlapping(around, table.any_places)
@@ -175,7 +174,7 @@ class CutSessionFrame(DisjointFrame):
         at, lo, hi = at[inside], lo[inside], hi[inside]
         (sessions, begins), (_, ends) = grids.at(codes[at], lo), grids.at(codes[at], hi - 1)
         filled = covered(sessions, begins, ends + 1, np.ones(len(at), dtype=np.int64))
-        self._budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
+        self.policy.budget.take(max(0, int(filled.lengths.sum()) - int(np.count_nonzero(around.holds(portion.numbers)))))
         of, numbers = filled.spread()
         sessions = filled.codes[of]
         starts, stops = grids.windows(sessions, numbers)
@@ -185,7 +184,7 @@ class CutSessionFrame(DisjointFrame):
         self._looked_at = members = self.spans(found, codes, rows.extents(places), places)
         return WindowColumns(found.low, found.codes, starts, stops, members.sizes)
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         starts, ends = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         stops = self.table.any_places(found.codes, found.re)
         # In the window in which it ended, or ends now, a row that stays is before and after; how it looks there may differ.
@@ -229,12 +228,12 @@ class CutSessionFrame(DisjointFrame):
         starts[has_begun] = _windows(starts, whole.re[slots], numbers, self._longest)[1][has_begun]
         return int(starts.min(initial=INFINITY))
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         whole, table = self.whole.table, self.table
         before = [whole.re.item(slot) for slot in self.whole.joined(code, le, re)]
         (session,) = self.whole.take(code, le, re, place, held).entered
         start, end = whole.le.item(session), whole.re.item(session)
-        step = RowStep([], [], [], [], [])
+        step = RowUpdate([], [], [], [], [])
         for slot in table.index.before(table.place(code, before[0]), 1) if before else ():
             stop = min(table.le.item(slot) + self._longest, end)
             if table.code.item(slot) == code and table.le.item(slot) >= start and table.re.item(slot) < stop:
@@ -247,7 +246,7 @@ class CutSessionFrame(DisjointFrame):
             self._coming = begin if self._coming is None else min(self._coming, begin)
         return step
 
-    def _entered(self, code: int, le: int, re: int, step: RowStep) -> int:
+    def _entered(self, code: int, le: int, re: int, step: RowUpdate) -> int:
         """Count a row in a window, which is created if it does not exist, and return its slot."""
         table, number = self.table, self.table.place(code, le)
         numbers, slots = table.index.around(number, number + 1)

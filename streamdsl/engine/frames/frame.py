@@ -16,8 +16,9 @@ from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
-from streamdsl.engine.window_budget import Arrivals
+from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output, Windows, unending
@@ -28,7 +29,7 @@ _SPARE: Final = 256
 """The windows that may be kept beyond those that are needed: a sweep has a cost too."""
 
 
-class Changed(NamedTuple):
+class ChangedRows(NamedTuple):
     """Rows whose ends have changed, with the codes of their partitions. An end that equals LE means that there is no row."""
 
     codes: Rows
@@ -67,7 +68,7 @@ class Split(NamedTuple):
     before: Rows
 
 
-class RowStep(NamedTuple):
+class RowUpdate(NamedTuple):
     """The changes that a single inserted row makes to the windows."""
 
     entered: list[int]
@@ -87,8 +88,11 @@ NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides which windows are closed, besides their kind."""
+    """What decides which windows there are, and which are closed, besides their kind."""
 
+    emit_policy: EmitPolicy
+    budget: WindowBudget
+    """How many windows may begin at once."""
     output: Output
     time_sensitive: bool
     sees_ends: bool
@@ -126,7 +130,7 @@ class Frame(ABC):
 
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, windows: Windows) -> None:
         self.policy = policy
         self.table = WindowTable()
         self.is_grouped = True
@@ -142,7 +146,7 @@ class Frame(ABC):
         self._most = _SPARE
 
     @abstractmethod
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         """Update the windows for rows that have changed in the arrangement.
 
         Removed windows still have their slots: the caller drops them.
@@ -169,10 +173,13 @@ class Frame(ABC):
     # Row by row
 
     def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
-        """Say whether inserted rows, given as (code, LE, RE), can be added one by one; if so, such a step begins."""
+        """Say whether inserted rows, given as (code, LE, RE), can be added one by one; if so, such a step begins.
+
+        A frame need not: then a few rows are columns too, at a higher cost of each push.
+        """
         return False
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         """Update the windows for an inserted row, which is at a place of the arrangement."""
         raise AssertionError(f"{type(self).__name__} takes no single rows")
 
@@ -309,8 +316,8 @@ class DisjointFrame(Frame):
 
     starts_move: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Windows) -> None:
+        super().__init__(policy, windows)
         self._made: Rows = np.empty(0, dtype=np.intp)
         """The windows of the last change, in order."""
         self.new: Rows = np.empty(0, dtype=np.intp)
@@ -332,7 +339,7 @@ class DisjointFrame(Frame):
         self._looked_at = None
         self.new = self.new[:0]
 
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         self._looked_at = None
         around = self.around(changed, rows)
         if not len(around):
@@ -342,7 +349,7 @@ class DisjointFrame(Frame):
         return self._replace(around, portion, found, self.differ(changed, found))
 
     def takes(self, rows: Sequence[tuple[int, int, int]], high_water: int, held: Arrangement) -> bool:
-        if self.policy.time_sensitive:
+        if self.policy.time_sensitive or type(self).take is Frame.take:
             return False
         table = self.table
         spans = [(code, le, self.end(re)) for code, le, re in rows]
@@ -384,21 +391,21 @@ class DisjointFrame(Frame):
         crosses = (before >= 0) & (table.code[last] == spans.codes) & (table.re[last] > spans.hi)
         return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
 
-    def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
+    def _span(self, changed: ChangedRows) -> tuple[Ticks, Ticks]:
         """Return the period in which a changed row is a member only before or only after, or reads differently to a module."""
         lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
         return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
     @abstractmethod
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         """Return the stretches, merged, in which windows that may change have their starts."""
 
     @abstractmethod
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         """Compute the windows that start in some stretches. The portion has those that started there before."""
 
     @abstractmethod
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         """Say which windows may have other members, or members that read differently to a module."""
 
     def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:

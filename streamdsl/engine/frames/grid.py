@@ -11,12 +11,11 @@ from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered
-from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep, refuse_unending
+from streamdsl.engine.frames.frame import MOST, ChangedRows, Frame, Policy, RowUpdate, refuse_unending
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
-from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.window_budget import Arrivals, WindowBudget
+from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
@@ -87,11 +86,10 @@ class GridFrame(Frame):
 
     table: GridTable
 
-    def __init__(self, policy: Policy, windows: Grid, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Grid) -> None:
+        super().__init__(policy, windows)
         self.grid = windows
-        self.numbers = GridNumbers(windows, emit_policy)
-        self.budget = budget
+        self.numbers = GridNumbers(windows, policy.emit_policy)
         self.table = GridTable(windows)
         self.last = MIN_TIME
         """The number of the last window that may show."""
@@ -99,7 +97,7 @@ class GridFrame(Frame):
 
     # Which windows change
 
-    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+    def change(self, changed: ChangedRows, rows: Arrangement) -> Touched:
         if self.last == MIN_TIME:
             return UNTOUCHED
         first = self.numbers.first_ending_after(changed.le)
@@ -141,12 +139,12 @@ class GridFrame(Frame):
         stop = self._after_last(le, rows.rows.re[places])
         return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(high_water))
 
-    def reserve(self, changed: Changed, high_water: int) -> None:
+    def reserve(self, changed: ChangedRows, high_water: int) -> None:
         """Raise `UnboundedOutputError` if there is no room for windows that have begun, which rows come into."""
         last, first = self.numbers.last_begun(high_water), self.numbers.first_ending_after(changed.le)
         stop = np.minimum(self._after_last(changed.le, changed.re_new), last + 1)
-        if float((stop - first).sum(dtype=np.float64)) > self.budget.left:
-            self.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
+        if float((stop - first).sum(dtype=np.float64)) > self.policy.budget.left:
+            self.policy.budget.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
 
     def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
         """Return the windows of rows up to a number that are not open yet."""
@@ -163,7 +161,7 @@ class GridFrame(Frame):
         stops = np.minimum(self._after_last(le, re), self.last + 1)
         return np.where(re > le, np.maximum(stops, first), first)
 
-    def _seen_otherwise(self, changed: Changed, first: Ticks) -> Covered:
+    def _seen_otherwise(self, changed: ChangedRows, first: Ticks) -> Covered:
         """Return the windows in which rows stay that read differently to a module."""
         at = flatnonzero(changed.stay)
         le, earlier = changed.le[at], np.minimum(changed.re_old, changed.re_new)[at]
@@ -176,7 +174,7 @@ class GridFrame(Frame):
         found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
         if not len(found.codes):
             return UNTOUCHED
-        self.budget.take(int(found.lengths.sum()))
+        self.policy.budget.take(int(found.lengths.sum()))
         at, numbers = found.spread()
         self._check(int(numbers.max()))
         table, slots = self.table, self.table.find(found.codes[at], numbers)
@@ -205,9 +203,9 @@ class GridFrame(Frame):
         self._check(max([min(span.stop - 1, self.last) for span in spans if span], default=MIN_TIME))
         return True
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         table, span = self.table, self.numbers.entered(le, le, re) or range(0)
-        step = RowStep([], [])
+        step = RowUpdate([], [])
         for number in range(span.start, min(span.stop, self.last + 1)):
             slot, is_new = table.find_one(code, number)
             table.rows[slot] += 1

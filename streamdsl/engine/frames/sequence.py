@@ -15,14 +15,12 @@ from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.creation import CreatedWindows, creation_of
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
+from streamdsl.engine.frames.frame import ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
 from streamdsl.engine.sorting import sorted_integers
-from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -51,11 +49,11 @@ class SequenceFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
     by_period: ClassVar[bool] = False
 
-    def __init__(self, policy: Policy, windows: Sequenced, emit_policy: EmitPolicy, budget: WindowBudget) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Sequenced) -> None:
+        super().__init__(policy, windows)
         self._spec = windows
-        self._creation = creation_of(windows, budget)
-        self._until = emit_policy.until
+        self._creation = creation_of(windows, policy.budget)
+        self._until = policy.emit_policy.until
         self._dropped: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the number of its first rows that have been dropped."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
@@ -77,7 +75,6 @@ class SequenceFrame(DisjointFrame):
         self._step: _Step | None = None
         self._is_over: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """For each partition whether no more windows begin, so that only the rows of hidden windows are needed."""
-        self._label = budget.label
 
     # Which windows change
 
@@ -105,7 +102,7 @@ class SequenceFrame(DisjointFrame):
             getattr(self, name)[codes] = INFINITY
         self._dropped[codes] = self._stops[codes] = 0
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         self._grow()
         at, since = self._counted(changed), self._since
         due = flatnonzero(self._coming <= self._limit)
@@ -122,7 +119,7 @@ class SequenceFrame(DisjointFrame):
         self.table.fit(int(times.min()), int(times[times < INFINITY].max()))
         return self.table.stretches(around.codes, around.lo, around.hi)
 
-    def _counted(self, changed: Changed) -> Rows:
+    def _counted(self, changed: ChangedRows) -> Rows:
         """Return the changed rows that are inserted or retracted, of those that count."""
         counts = ~changed.stay
         if self._spec.start is not None:
@@ -145,7 +142,7 @@ class SequenceFrame(DisjointFrame):
         except StreamDslError:
             raise
         except Exception as error:  # raised by a bound that is a function
-            raise UserCodeError(error, operator=self._label) from error
+            raise UserCodeError(error, operator=self.policy.budget.label) from error
         self._starts[codes], self._last[codes] = positions.origin, positions.last_times
         self._stops[codes] = positions.dropped + positions.sizes
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
@@ -163,7 +160,7 @@ class SequenceFrame(DisjointFrame):
         origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
         return Positions(codes, rows.rows, places, order, self._dropped[codes], origin)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         assert self._step is not None
         table, codes, (positions, made, before) = self.table, around.codes, self._step
         goes_on = np.searchsorted(codes, table.code[before])
@@ -176,12 +173,12 @@ class SequenceFrame(DisjointFrame):
         if len(new) and len(moved) and len(portion.slots):
             known = np.searchsorted(portion.numbers, found.low[new])
             was = table.starting[portion.slots.take(known, mode="clip")]
-            come = Changed(*(column[moved] for column in changed))
+            come = ChangedRows(*(column[moved] for column in changed))
             self._differ[new] = _have_others(positions, found.take(new), self._first[new], was, come)
         self._since[codes] = INFINITY
         return found
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         return self._differ
 
     def _replace(self, around: Stretches, portion: Portion, found: WindowColumns, differ: NDArray[np.bool_]) -> Touched:
@@ -207,13 +204,13 @@ class SequenceFrame(DisjointFrame):
         begins = self._creation.begins_with(le, self._stops.item(code), self._starts.item(code))
         return None if begins is None or begins <= self.clock else begins
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         begins = self._wait(code, le)
         if begins is not None and begins < self._until:
             self._coming[code] = min(self._coming.item(code), begins)
         self._last[code] = le
         self._stops[code] += 1
-        return RowStep([])
+        return RowUpdate([])
 
     # Members
 
@@ -280,7 +277,9 @@ class SequenceFrame(DisjointFrame):
         self._reset(codes[codes < len(self._since)])
 
 
-def _have_others(positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: Changed) -> NDArray[np.bool_]:
+def _have_others(
+    positions: Positions, windows: WindowColumns, first: Ticks, was: Ticks, changed: ChangedRows
+) -> NDArray[np.bool_]:
     """Say which windows may have other rows than one that stood there, which began with the position `was`.
 
     A row between the first and the last one has changed, or the first one has moved further than rows before it have come.

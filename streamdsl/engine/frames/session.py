@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
+from streamdsl.engine.frames.frame import ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Rows, flatnonzero
@@ -32,7 +32,7 @@ class SessionFrame(DisjointFrame):
     by_point: ClassVar[bool] = True
 
     def __init__(self, policy: Policy, windows: Session) -> None:
-        super().__init__(policy)
+        super().__init__(policy, windows)
         self._spec = windows
 
     def _reach(self, re: Ticks) -> Ticks:
@@ -45,11 +45,11 @@ class SessionFrame(DisjointFrame):
             self._spec.reach(int(ends.max()))
         return np.where(is_endless, INFINITY, re + np.where(is_endless, 0, gap))
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
         return self._widened(changed.codes, changed.le, reach)
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         # A session that has lost no row is merged as one extent; of one that has, all rows are read.
         table, places_of = self.table, self.table.any_places
         starts = places_of(changed.codes, changed.le)
@@ -85,15 +85,15 @@ class SessionFrame(DisjointFrame):
         table = self.table
         return self._around(code, table.place(code, le), table.place(code, self.end(re)), le)
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         table, end, joined = self.table, self.end(re), self.joined(code, le, re)
         last = table.re.item(joined[-1]) if joined else end
         if not joined or table.le.item(joined[0]) > le:
             slot = table.make_one(code, le, max(end, last), table.place(code, le))
-            step, others = RowStep([slot], [slot], [], [], []), joined
+            step, others = RowUpdate([slot], [slot], [], [], []), joined
         else:
             slot, *others = joined
-            step = RowStep([slot], [], [], [], [])
+            step = RowUpdate([slot], [], [], [], [])
             table.re[slot] = max(table.re.item(slot), end, last)
         for other in others:
             table.rows[slot] += table.rows[other]
@@ -118,10 +118,10 @@ class SessionFrame(DisjointFrame):
             starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first)
         )
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         if not self.policy.time_sensitive:
             moved = flatnonzero(~changed.stay)
-            changed = Changed(*(column[moved] for column in changed))
+            changed = ChangedRows(*(column[moved] for column in changed))
         at = np.searchsorted(found.low, self.table.any_places(changed.codes, changed.le), side="right") - 1
         differ = np.zeros(len(found.low), dtype=np.bool_)
         # A row that was a session of its own is in none any more.

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Policy, RowStep, WindowColumns
+from streamdsl.engine.frames.frame import ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending, sorted_integers
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Snapshot
 
 
 class SnapshotFrame(DisjointFrame):
@@ -23,12 +23,12 @@ class SnapshotFrame(DisjointFrame):
 
     are_uniform: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, windows: Snapshot) -> None:
+        super().__init__(policy, windows)
         self._last = np.empty(0, dtype=np.int64)
         self._cti = MIN_TIME
 
-    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+    def around(self, changed: ChangedRows, rows: Arrangement) -> Stretches:
         # Where an endpoint comes or goes a window may end, which is there a chronon before: it counts too. Where a row stays,
         # so does its LE; the rows of a window that ends there may be forgotten.
         lo, hi = self._span(changed)
@@ -44,7 +44,7 @@ class SnapshotFrame(DisjointFrame):
         codes, starts = np.concatenate([around.codes, table.code[due]]), np.concatenate([around.lo, table.le[due]])
         return table.stretches(codes, starts, np.concatenate([around.hi, table.re[due]])).merged()
 
-    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
+    def windows(self, changed: ChangedRows, around: Stretches, portion: Portion, rows: Arrangement) -> WindowColumns:
         table = self.table
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)
@@ -67,10 +67,10 @@ class SnapshotFrame(DisjointFrame):
         times = table.times(numbers)
         return WindowColumns(numbers[at], around.codes[stretch[at]], times[at], times[at + 1], members.sizes[filled])
 
-    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowUpdate:
         table = self.table
         low, high = table.place(code, le), table.place(code, re)
-        step, at = RowStep([], [], [], [], []), le
+        step, at = RowUpdate([], [], [], [], []), le
         for slot in self._around(code, low, high, le):
             start, end = table.le.item(slot), table.re.item(slot)
             if start < le:
@@ -86,7 +86,7 @@ class SnapshotFrame(DisjointFrame):
             self._fill(code, at, re, step)
         return step
 
-    def _cut(self, slot: int, time: int, number: int, step: RowStep) -> int:
+    def _cut(self, slot: int, time: int, number: int, step: RowUpdate) -> int:
         """Split a window at a time, and return the second part."""
         table = self.table
         new = table.make_one(table.code.item(slot), time, table.re.item(slot), number)
@@ -95,14 +95,14 @@ class SnapshotFrame(DisjointFrame):
         step.moved.append(slot)
         return new
 
-    def _fill(self, code: int, le: int, re: int, step: RowStep) -> None:
+    def _fill(self, code: int, le: int, re: int, step: RowUpdate) -> None:
         """Create a window where there was none."""
         slot = self.table.make_one(code, le, re, self.table.place(code, le))
         self.table.rows[slot] = 1
         step.new.append(slot)
         step.entered.append(slot)
 
-    def differ(self, changed: Changed, found: WindowColumns) -> NDArray[np.bool_]:
+    def differ(self, changed: ChangedRows, found: WindowColumns) -> NDArray[np.bool_]:
         # All members of a snapshot live at its start: a later change only moves its end.
         spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         first, last = (np.searchsorted(found.low, ascending(places), side="left") for places in spans)

@@ -14,7 +14,7 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
-from streamdsl.engine.frames.frame import Changed, Frame
+from streamdsl.engine.frames.frame import ChangedRows, Frame
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
@@ -33,11 +33,11 @@ class MemberChanges:
     def __init__(self, frame: Frame, rows: Arrangement) -> None:
         self.frame = frame
         self._rows = rows
-        self._changed: Changed | None = None
+        self._changed: ChangedRows | None = None
         self._moves: Moves | None = None
         self._are_known = False
 
-    def begin(self, changed: Changed | None, moves: Moves | None) -> None:
+    def begin(self, changed: ChangedRows | None, moves: Moves | None) -> None:
         """Begin a step with these changed rows."""
         self._changed, self._moves, self._are_known = changed, moves, False
 
@@ -47,7 +47,7 @@ class MemberChanges:
         self._are_known = True
 
     @property
-    def changed(self) -> Changed | None:
+    def changed(self) -> ChangedRows | None:
         """The changed rows, None if there are none."""
         return self._changed
 

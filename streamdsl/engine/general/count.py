@@ -18,7 +18,7 @@ class CountWindows(HiddenWindows):
     """`points` are the events by the endpoint that counts; an event without one is `waiting` for its end."""
 
     def __init__(self, setting: Setting, windows: Count) -> None:
-        super().__init__(setting)
+        super().__init__(setting, windows)
         self.spec = windows
         self.points = PointIndex()
         self.waiting: dict[Hashable, EventRow] = {}

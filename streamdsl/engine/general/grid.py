@@ -18,7 +18,7 @@ class GridWindows(GroupWindows):
     """Windows are made lazily: an event without end fills only those that the high water has opened."""
 
     def __init__(self, setting: Setting, windows: Grid) -> None:
-        super().__init__(setting)
+        super().__init__(setting, windows)
         self.grid = windows
         self.last_open = self._last_open(MIN_TIME)
 

@@ -20,7 +20,7 @@ from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.incremental import Held, MemberChange
 from streamdsl.udm.invoke import guarded
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Windows
 
 _MOST_CHANGES = 64
 """A state is built again if more changes of members wait than this, and than twice their number."""
@@ -69,7 +69,7 @@ class GroupWindows(ABC):
     windows_grow: ClassVar[bool] = False
     """Whether a window's end may move away."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, windows: Windows) -> None:
         self.setting = setting
         self.path: Hashable = None
         self.windows = WindowIndex()
@@ -246,8 +246,8 @@ class HiddenWindows(GroupWindows):
 
     windows_grow: ClassVar[bool] = True
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, setting: Setting, windows: Windows) -> None:
+        super().__init__(setting, windows)
         self.hidden: Any = SortedSet()
 
     def decide(self, entry: WindowEntry, promised: int) -> bool:

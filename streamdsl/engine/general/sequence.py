@@ -7,11 +7,11 @@ windows from s on are gone through again, once for each piece of input.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
-from math import ceil, floor
 from typing import Any, NamedTuple
 
+from streamdsl.engine.frames.instants import OrderedRows, created
 from streamdsl.engine.general.event_index import EventRow
 from streamdsl.engine.general.group import HiddenWindows, Setting
 from streamdsl.engine.general.window_index import WindowEntry
@@ -19,12 +19,10 @@ from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.windows import Sequenced
-from streamdsl.windows.sequence import endless
-from streamdsl.windows.sequences.numbers import LAST, At, Batch, batch
-from streamdsl.windows.sequences.seen import Seen
+from streamdsl.windows.sequences.numbers import LAST, Batch
 
 
-class Rows(Seen):
+class GroupRows(OrderedRows):
     """The rows of a group by position; the first `dropped` of them have been forgotten."""
 
     def __init__(self, windows: Sequenced) -> None:
@@ -65,11 +63,13 @@ class Rows(Seen):
     def batch_at(self, position: int) -> Batch:
         return (self.rows[position - self.dropped].le, 0)
 
-    def tau_inv(self, at: At) -> int:
-        time, number = batch(at)
-        first_after = floor(time) + 1 if number >= 0 else ceil(time)
-        position: int = self.dropped + bisect_left(self.keys, (first_after,)) - 1
-        return position
+    @property
+    def last_id(self) -> Hashable:
+        return self.rows[-1].id
+
+    def position_from(self, time: int) -> int:
+        place: int = bisect_left(self.keys, (time,))
+        return self.dropped + place
 
     def forget(self, position: int) -> None:
         """Drop the rows before a position, and remember where the query starts."""
@@ -77,25 +77,6 @@ class Rows(Seen):
             self.start = self.t0
             del self.rows[: position - self.dropped], self.keys[: position - self.dropped]
             self.dropped = position
-
-
-class By(Seen):
-    """The rows that are seen at an instant."""
-
-    def __init__(self, rows: Rows, time: int) -> None:
-        self.t0 = rows.t0
-        self._rows = rows
-        self._last = rows.tau_inv((time, LAST))
-
-    @property
-    def last(self) -> int:
-        return self._last
-
-    def batch_at(self, position: int) -> Batch:
-        return self._rows.batch_at(position)
-
-    def tau_inv(self, at: At) -> int:
-        return min(self._rows.tau_inv(at), self._last)
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +87,7 @@ class SequenceEntry(WindowEntry):
     rows: list[EventRow] | None = None
 
 
-class Found(NamedTuple):
+class FoundWindow(NamedTuple):
     """A window as it must be; without positions it is there, and its rows stay."""
 
     le: int
@@ -121,10 +102,10 @@ class SequenceWindows(HiddenWindows):
     """
 
     def __init__(self, setting: Setting, windows: Sequenced) -> None:
-        super().__init__(setting)
+        super().__init__(setting, windows)
         self.spec = windows
         self.sequence = windows.sequence
-        self.rows = Rows(windows)
+        self.rows = GroupRows(windows)
         self.known: dict[tuple[Hashable, int], EventRow] = {}
         self.made = MIN_TIME
         self.coming = INFINITY
@@ -190,14 +171,16 @@ class SequenceWindows(HiddenWindows):
         for window in found:
             self._put(window)
 
-    def _find(self, start: int) -> tuple[list[Found], int]:
+    def _find(self, start: int) -> tuple[list[FoundWindow], int]:
         """Return the windows that must be from an instant on, and the instant from which those that are there may stay."""
-        found: list[Found] = []
+        found: list[FoundWindow] = []
         entry = self._before(start)
         begun, held = (start, range(0)) if entry is None else (entry.le, None)
-        for time, positions in self._created(start, entry is not None):
+        # Of no rows there are no windows: those of a window that may end are kept.
+        for time, positions in created(self.spec, self.rows, start, entry is not None, self.limit) if self.rows.rows else ():
+            self.setting.budget.take(1)
             if held is None or held:
-                found.append(Found(begun, time, held))
+                found.append(FoundWindow(begun, time, held))
             if time > self.limit:
                 self._set_made(time)
                 return found, INFINITY
@@ -205,7 +188,7 @@ class SequenceWindows(HiddenWindows):
                 return found, time
             begun, held = time, positions
         if held is None or held:
-            found.append(Found(begun, INFINITY, held))
+            found.append(FoundWindow(begun, INFINITY, held))
         self._set_made(INFINITY)
         return found, INFINITY
 
@@ -218,51 +201,15 @@ class SequenceWindows(HiddenWindows):
         entry = self.windows.before(time)
         return entry if entry is not None and entry.re >= time else None
 
-    def _created(self, start: int, held: bool) -> Iterator[tuple[int, range]]:
-        """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
-        if not self.rows.rows:  # those of a window that may end are kept
-            return
-        state, time = self._state(start - 1, By(self.rows, start - 1)), start
-        while time < INFINITY:
-            seen = By(self.rows, time)
-            now = self._state(time, seen)
-            if now != state:
-                self.setting.budget.take(1)
-                positions = self._positions(time, seen)
-                state, held = now, bool(positions)
-                yield time, positions
-            time = self._next(time, seen, held)
-
-    def _state(self, time: int, seen: By) -> Any:
-        """Return which window is the last one at an instant."""
-        return self.sequence.state((time, LAST), seen) if time >= seen.t0 else None
-
-    def _positions(self, time: int, seen: By) -> range:
-        """Return the positions in the window that is created at an instant."""
-        rank = self.sequence.rank((time, LAST), seen) if time >= seen.t0 else None
-        return range(0) if rank is None else self.sequence.positions(rank, seen)
-
-    def _next(self, time: int, seen: By, held: bool) -> int:
-        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
-        coming = int(self.rows.batch_at(seen.last + 1)[0]) if seen.last < self.rows.last else INFINITY
-        if not held and self.sequence.is_over((time, LAST), seen):
-            return coming
-        change = self.sequence.next_change((time, LAST), seen)
-        if change is None or change >= INFINITY:
-            return coming
-        if coming == INFINITY == self.high_water == self.setting.emit_policy.until and self.sequence.endless:
-            raise endless(self.spec, self.rows.rows[-1].id)
-        return min(coming, ceil(change))
-
     def _may_stay(self, time: int) -> bool:
         """Say whether the windows that are there from an instant on are as they must be: none looks back to a changed row."""
         if not self.changed or time > self.made or self.origin != self.rows.t0:
             return False
         at = (time - 1, LAST)
-        horizon = self.sequence.horizon(at, By(self.rows, time - 1))
+        horizon = self.sequence.horizon(at, self.rows.by(time - 1))
         return horizon is not None and bool(horizon > self.changed[-1][0])
 
-    def _put(self, window: Found) -> None:
+    def _put(self, window: FoundWindow) -> None:
         """Let a window be there, with these rows and this end."""
         entry = self.windows.get(window.le)
         if entry is None:
@@ -303,7 +250,7 @@ class SequenceWindows(HiddenWindows):
         # A window that ends at the CTI stays: the row that ends it may still go.
         closed = self.close(cti - 1)
         if self.rows.rows and self.rows.t0 < cti:
-            seen = By(self.rows, cti - 1)
+            seen = self.rows.by(cti - 1)
             self._drop_rows(min(self.sequence.first_needed((cti - 1, LAST), seen), seen.last + 1), cti)
         return closed
 

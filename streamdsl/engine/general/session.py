@@ -19,7 +19,7 @@ class SessionWindows(HiddenWindows):
     """
 
     def __init__(self, setting: Setting, windows: Session) -> None:
-        super().__init__(setting)
+        super().__init__(setting, windows)
         self.spec = windows
         self.sessions = WindowIndex()
         self.forgotten = MIN_TIME

@@ -57,7 +57,7 @@ class WindowIndex:
     """Windows in order of LE, of which no two are equal; their REs rise with their LEs.
 
     Methods for adding and removing: `add`, `remove`, `forget`. For looking up: `get`, `covering`, `before`, `after`,
-    `between`, `ending_after`, iteration in order of LE.
+    `between`, iteration in order of LE.
 
     >>> index = WindowIndex()
     >>> _ = index.add(WindowEntry(0, 10))
@@ -146,20 +146,6 @@ class WindowIndex:
         [0]
         """
         return [self._by_le[le] for le in self._by_le.irange(lo, hi, inclusive=(True, False))]
-
-    def ending_after(self, time: int) -> Iterator[WindowEntry]:
-        """Yield the windows with RE > `time`, latest first. O(log n + those found).
-
-        >>> index = WindowIndex()
-        >>> _ = index.add(WindowEntry(0, 10))
-        >>> [entry.le for entry in index.ending_after(9)], list(index.ending_after(10))
-        ([0], [])
-        """
-        for le in reversed(self._by_le):
-            entry = self._by_le[le]
-            if entry.re <= time:
-                return
-            yield entry
 
     def forget(self, until: int) -> list[WindowEntry]:
         """Remove and return the windows with RE <= `until`. O(those removed * log n).

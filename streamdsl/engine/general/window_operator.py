@@ -31,10 +31,11 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
 from streamdsl.udm.invoke import EXCLUDED, Stamped
-from streamdsl.windows import Grid, Output, Session
+from streamdsl.windows import Grid, Output
+from streamdsl.windows.spec import ALL_TIME
 
 
-class Computed(NamedTuple):
+class ComputedWindow(NamedTuple):
     """The results of one window, before they are paired with the emitted ones."""
 
     group: GroupWindows
@@ -57,6 +58,7 @@ class GeneralWindowOperator(Operator):
         self.setting = Setting(
             emit_policy, node.output, node.time_sensitive, node.sees_ends, results.stateful, label, self.budget
         )
+        self._unseen = group_windows(node.windows, self.setting)
         self.groups: dict[int | None, GroupWindows] = {}
         self.high_water = MIN_TIME
         self._alarms: list[tuple[int, int, int | None]] = []
@@ -130,14 +132,14 @@ class GeneralWindowOperator(Operator):
             columns.append(values)
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
-    def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> Computed:
+    def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> ComputedWindow:
         if not group.decide(entry, self.cti):
             if not entry.n_events:
                 entry.forget_computed()
-            return Computed(group, key, entry, [])
-        return Computed(group, key, entry, self.results.of(group, entry))
+            return ComputedWindow(group, key, entry, [])
+        return ComputedWindow(group, key, entry, self.results.of(group, entry))
 
-    def _project(self, computed: list[Computed]) -> None:
+    def _project(self, computed: list[ComputedWindow]) -> None:
         """Turn the aggregates of all windows into payloads at once."""
         if not isinstance(self.node, WindowAggregate):
             return
@@ -157,8 +159,8 @@ class GeneralWindowOperator(Operator):
         for result, payload in zip(shown, payloads, strict=True):
             result.rows[0] = result.rows[0]._replace(payload=payload)
 
-    def _emit(self, touched: dict[int | None, GroupWindows], computed: list[Computed]) -> Batch:
-        by_group: dict[int | None, list[Computed]] = {}
+    def _emit(self, touched: dict[int | None, GroupWindows], computed: list[ComputedWindow]) -> Batch:
+        by_group: dict[int | None, list[ComputedWindow]] = {}
         for result in computed:
             by_group.setdefault(result.key, []).append(result)
         changes = Changes()
@@ -170,7 +172,7 @@ class GeneralWindowOperator(Operator):
                 del self.groups[key]
         return changes.batch(self.is_grouped)
 
-    def _pair(self, group: GroupWindows, key: int | None, results: list[Computed], changes: Changes) -> None:
+    def _pair(self, group: GroupWindows, key: int | None, results: list[ComputedWindow], changes: Changes) -> None:
         """Emit the difference between the emitted rows and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
@@ -193,12 +195,10 @@ class GeneralWindowOperator(Operator):
 
     def max_new_windows(self, arrivals: Arrivals) -> float:
         windows = self.node.windows
-        if isinstance(windows, Grid):
-            size, hop = windows.longest, windows.least_hop
-        elif isinstance(windows, Session) and windows.max_duration is not None:
-            size = hop = windows.max_duration
-        else:
+        size = windows.longest
+        if size == ALL_TIME:
             return 0
+        hop = windows.least_hop if isinstance(windows, Grid) else size
         return arrivals.beyond(
             self.high_water if self.groups else None, size, hop, arrivals.rows if self.is_grouped else 1, len(self.groups)
         )
@@ -210,8 +210,7 @@ class GeneralWindowOperator(Operator):
                 del self.groups[key]
 
     def output_cti(self, ctis: list[int]) -> int:
-        unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
-        settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+        settled = min([self._unseen.output_cti(ctis[0]), *(group.output_cti(ctis[0]) for group in self.groups.values())])
         if self.setting.emit_policy.until < INFINITY:
             # A window that may grow beyond the bound of the run is then not there.
             growing = (group for group in self.groups.values() if group.windows_grow)
@@ -223,7 +222,7 @@ class GeneralWindowOperator(Operator):
 
     def _closed(self, cti: int) -> int:
         """Return the time until which the windows of all groups are closed."""
-        unseen = group_windows(self.node.windows, self.setting).closed(cti)
+        unseen = self._unseen.closed(cti)
         return min([unseen, *(group.closed(cti) for group in self.groups.values())]) if self.node.sees_ends else unseen
 
     def held_back(self) -> int:

@@ -25,10 +25,10 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.data_driven.group_codes import GroupCodes
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.data_driven.timer_queue import TimerQueue
-from streamdsl.engine.frames import frame_of
+from streamdsl.engine.frames import frame_class
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, ChangedRows, Frame, Policy
 from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
@@ -153,7 +153,8 @@ class FramedWindowOperator(RowFramedOperator):
         ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
         self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
-        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.emit_policy, self.budget)
+        policy = Policy(self.emit_policy, self.budget, node.output, node.time_sensitive, node.sees_ends)
+        frame = frame_class(node.windows)(policy, node.windows)
         self._has_payloads = bool(self._orders) or node.windows.by_position
         self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
         self.window_store: Composed = Composed(frame, self.rows)
@@ -185,7 +186,7 @@ class FramedWindowOperator(RowFramedOperator):
         if len(batch) or self.frame.opens():
             self._forget_unemitted()
             codes = self._codes(batch)
-            changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
+            changed = ChangedRows(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
             touched = self.frame.change(changed, self.rows)
         touched = self._with_due(touched)

@@ -11,7 +11,7 @@ from streamdsl.engine.data_driven.timeline import RowChange
 from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Frame, RowStep
+from streamdsl.engine.frames.frame import NO_SPLIT, Frame, RowUpdate
 from streamdsl.engine.frames.states import MemberChanges
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.operators.driver import WindowActions
@@ -68,7 +68,7 @@ class RowFramedOperator(DataDrivenOperator):
                 touched[slot] = True
         return TouchedWindows(touched, gone)
 
-    def _follow(self, step: RowStep, touched: dict[int, bool], gone: list[int]) -> None:
+    def _follow(self, step: RowUpdate, touched: dict[int, bool], gone: list[int]) -> None:
         """Create, copy, merge and drop accumulators as the windows that a row changes are created, split, merged and dropped."""
         folds = self.folds
         for slot in step.moved:

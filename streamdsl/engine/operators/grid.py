@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.data_driven.timeline import RowChange, Touched
-from streamdsl.engine.frames.frame import Changed
+from streamdsl.engine.frames.frame import ChangedRows
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.frontiers import quiet_until
 from streamdsl.engine.operator import EmitPolicy
@@ -33,7 +33,7 @@ class GridWindowOperator(FramedWindowOperator):
             self.emit_policy.final and len(batch) and self.frame.clock < INFINITY
         ):  # then all windows open at once: charge the budget first
             self.budget.open(len(batch) + self.rows.n_marked)
-            self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self.frame.clock)
+            self.frame.reserve(ChangedRows(self._codes(batch), batch.le, batch.re_old, batch.re_new), self.frame.clock)
         return super()._take(batch)
 
     def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:

@@ -6,6 +6,7 @@ from enum import Enum
 from importlib import import_module
 from inspect import isabstract, signature
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, Final
 
 from streamdsl import udm, windows
@@ -30,12 +31,20 @@ def _of(module: Any, base: type) -> list[type]:
     return [each for each in found if each is not base and not isabstract(each)]
 
 
+def _in(package: ModuleType, base: type) -> list[type]:
+    """Return the classes of a package that are no bases, whether the package exports them or not."""
+    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    return [each for module in modules for each in _of(module, base) if each.__module__.startswith(package.__name__)]
+
+
+KINDS: Final[dict[str, type[Windows]]] = {each.__name__: each for each in _in(windows, Windows)}
+"""The kinds of windows, by the names of their classes."""
 TYPES: Final[dict[str, type]] = {
     each.__name__: each
     for each in (
         *NODES,
         *_of(expressions, Expr),
-        *_of(windows, Windows),
+        *KINDS.values(),
         *(Linear, LastN, Sliding),
         *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress),
     )
@@ -45,10 +54,7 @@ TYPES: Final[dict[str, type]] = {
 ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}
 _BASES: Final = (AnyUDA, AnyUDO, Builtin)
 MODULES: Final[dict[str, type[UDM]]] = {
-    each.__name__: each
-    for found in iter_modules(udm.__path__)
-    for each in _of(import_module(f"{udm.__name__}.{found.name}"), UDM)
-    if each.__module__.startswith(udm.__name__) and each not in _BASES and "function" not in signature(each).parameters
+    each.__name__: each for each in _in(udm, UDM) if each not in _BASES and "function" not in signature(each).parameters
 }
 """The built-in modules, which are written with their settings. Those that wrap a function of the query are left out."""
 PLAIN_TYPES: Final[dict[str, Any]] = {getattr(each, "__name__", ""): each for each in (*IMMUTABLE, object)}

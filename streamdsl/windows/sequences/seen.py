@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from streamdsl.errors import PositionError
 from streamdsl.windows.sequences.numbers import BEFORE, At, Batch, Number
 
-__all__ = ["Seen"]
+__all__ = ["Prefix", "Seen"]
 
 
 class Seen(ABC):
@@ -40,3 +40,22 @@ class Seen(ABC):
     def first_from(self, time: Number) -> int:
         """Return the lowest position with this time or a later one: `last + 1` if no such tuple has been seen."""
         return self.tau_inv((time, BEFORE)) + 1
+
+
+class Prefix(Seen):
+    """What another has seen by an earlier moment: its tuples up to position `last`."""
+
+    def __init__(self, whole: Seen, last: int) -> None:
+        self.t0 = whole.t0
+        self._whole = whole
+        self._last = last
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    def batch_at(self, position: int) -> Batch:
+        return self._whole.batch_at(position)
+
+    def tau_inv(self, at: At) -> int:
+        return min(self._whole.tau_inv(at), self._last)

@@ -12,7 +12,7 @@ from streamdsl.temporal.cht import CHT
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
 from streamdsl.windows.sequences.description import AnySequence, Bounds, Partitioned
 from streamdsl.windows.sequences.numbers import At, Batch, Given, batch, exact
-from streamdsl.windows.sequences.seen import Seen
+from streamdsl.windows.sequences.seen import Prefix, Seen
 
 Tuple: TypeAlias = tuple[Any, Given] | tuple[Any, Given, int]
 
@@ -71,7 +71,7 @@ class View(Seen):
         >>> View([("a", 1), ("b", 5)]).by(4).last
         0
         """
-        return _By(self, self.tau_inv(at))
+        return Prefix(self, self.tau_inv(at))
 
     def gamma(self, ws: AnySequence, at: At) -> Any:
         """Return the rank of the last window created by `at`: its number, or the batch of a generic sequence; None if none is.
@@ -135,25 +135,6 @@ class View(Seen):
         for n, payload in enumerate(self.payloads):
             found.setdefault(_key(payload, by), []).append(n)
         return [(self._of(known), known) for known in found.values()]
-
-
-class _By(Seen):
-    """A prefix of a view: its tuples up to position `last`."""
-
-    def __init__(self, view: View, last: int) -> None:
-        self.t0 = view.t0
-        self._view = view
-        self._last = last
-
-    @property
-    def last(self) -> int:
-        return self._last
-
-    def batch_at(self, position: int) -> Batch:
-        return self._view.batches[position]
-
-    def tau_inv(self, at: At) -> int:
-        return min(self._view.tau_inv(at), self._last)
 
 
 def _rows(cht: CHT[Any]) -> list[Tuple]:

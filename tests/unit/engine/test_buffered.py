@@ -103,9 +103,8 @@ def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytes
     starts = rng.integers(-(10**6), 10**6, 200)
     lives = [(int(le), int(le) + int(2.0 ** rng.uniform(0, 20)) + 1) for le in starts]
     lives += [(5, INFINITY), (-(2**62), 2**62), (INFINITY - 3, INFINITY - 1)]
-    frame = GridFrame(
-        Policy(sd.Output.ALIGN, False, False), Hopping(100, 10), EmitPolicy(), WindowBudget("windows", "windows", 100)
-    )
+    policy = Policy(EmitPolicy(), WindowBudget("windows", "windows", 100), sd.Output.ALIGN, False, False)
+    frame = GridFrame(policy, Hopping(100, 10))
     rows, ids = Arrangement(0, False), np.arange(len(lives))
     frame.table.codes.of(np.zeros(1, dtype=np.int64))
     le, re = (np.array(times) for times in zip(*lives, strict=True))

@@ -19,9 +19,11 @@ from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Collect
 from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.invoke import MemberRow, Stamped, aggregate, member_order, operate, stamp
-from streamdsl.windows import Clip, Count, Hopping, Output, Session, Snapshot, Windows
+from streamdsl.windows import Clip, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import closed, output_cti, unrestricted_cti
 from tests.laws.profiles import MANY
+from tests.operators import kinds
+from tests.operators.entry import fills_few
 
 EXAMPLES = min(MANY or 25, 1000)
 CHANGES = 10
@@ -88,8 +90,7 @@ class Operator:
     @property
     def horizon(self) -> int:
         """The end of the latest window that is looked at, for kinds of which an event that never ends makes infinitely many."""
-        cut = isinstance(self.windows, Hopping) or (isinstance(self.windows, Session) and self.windows.max_duration)
-        return HORIZON if cut else INFINITY
+        return INFINITY if fills_few(self.windows) else HORIZON
 
     def results(self, rows: list[Row], window: Lifetime) -> list[Stamped]:
         members = [MemberRow(*row, [row.payload]) for row in rows if self.windows.belongs(Lifetime(row.le, row.re), window)]
@@ -175,6 +176,13 @@ KINDS: list[Windows] = [
     Session(3, 5),
     Session(7, 2),
 ]
+KINDS += [
+    windows
+    for entry in kinds().values()
+    for windows, _ in entry.instances.values()
+    if entry.tick == 1 and not isinstance(windows, (Hopping, Snapshot, Count, Session, Sequenced))
+]
+"""Sequences take no time-sensitive modules; tests/laws/test_sequences.py has their rule."""
 
 
 @pytest.mark.parametrize("output", [Output.ALIGN, Output.POINT_AT_END], ids=lambda output: output.value)
@@ -198,7 +206,10 @@ def test_own_timestamps(windows: Windows, output: Output) -> None:
     check([Operator(windows, clip, output, Echo()) for clip in Clip], 3)
 
 
-@pytest.mark.parametrize("windows", [w for w in KINDS if not isinstance(w, Count)], ids=lambda windows: windows.describe())
+OVERLAPPED = [windows for windows in KINDS if type(windows).belongs is Windows.belongs]
+
+
+@pytest.mark.parametrize("windows", OVERLAPPED, ids=lambda windows: windows.describe())
 def test_time_bound(windows: Windows) -> None:
     check([Operator(windows, clip, Output.TIME_BOUND, Inside()) for clip in Clip], 4)
 
