@@ -586,8 +586,8 @@ SABOTAGES = (
     Sabotage(
         "a range window moves only when a tuple comes",
         "streamdsl/papers/cql/expiry.py",
-        "self._held[0].t + self._size <= timeline.span[1]",
-        "members and self._held[0].t + self._size <= members[-1].t",
+        "left = self._before(timeline.span[1])",
+        "left = self._before(members[-1].t) if members else []",
         "every_window_has_the_states",
     ),
     Sabotage(

@@ -206,9 +206,7 @@ CYCLES: Final = {
     ): "a node is asked for itself as JSON and as a picture, which know every node",
     frozenset(
         {
-            "streamdsl.papers.cql.window_relations",
             "streamdsl.papers.cql.relation",
-            "streamdsl.papers.cql.relation_session",
             "streamdsl.papers.cql.batch_stream",
         }
     ): "windows make relations of streams, and relations make streams",
