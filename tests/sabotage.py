@@ -607,8 +607,8 @@ SABOTAGES = (
     Sabotage(
         "SPREAD numbers batches on from the timestamp before",
         "streamdsl/papers/cql/spreading.py",
-        "batch[1] + 1 if found and batch[0] == t else 1",
-        "batch[1] + 1 if found else 1",
+        "if not self._key or self._key[0] != t:",
+        "if not self._key:",
         "spread_makes_the_batches",
     ),
     Sabotage(
