@@ -94,7 +94,7 @@ def test_a_short_name_has_what_the_room_has(door: str, room: str) -> None:
 
 
 def test_models_of_papers_know_nothing_of_each_other() -> None:
-    between = [f for f in of_papers("streamdsl.papers") if f.imported.split(".")[2] != f.module.split(".")[2]]
+    between = [f for f in of_papers("streamdsl.papers") if f.imported.split(".")[2] not in (f.module.split(".")[2], "common")]
     assert [str(found) for found in between] == []
 
 
@@ -115,7 +115,6 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.expr.describe.describe",
         "streamdsl.expr.facade.E",
         "streamdsl.expr.row_evaluator.evaluate_row",
-        "streamdsl.expr.row_evaluator.project_row",
         "streamdsl.expr.row_evaluator.to_plain_value",
         "streamdsl.expr.schema.as_payload",
         "streamdsl.expr.schema.row_view",
@@ -139,7 +138,6 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.temporal.svg.label",
         "streamdsl.temporal.svg.picture",
         "streamdsl.temporal.svg.short",
-        "streamdsl.udm.aggregates.BoundAgg",
         "streamdsl.udm.bases.AnyUDA",
         "streamdsl.udm.builtin.Avg",
         "streamdsl.udm.builtin.Count",
@@ -151,7 +149,6 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.udm.incremental.create",
         "streamdsl.udm.incremental.keeps_state",
         "streamdsl.udm.incremental.value",
-        "streamdsl.udm.invoke.EXCLUDED",
         "streamdsl.udm.invoke.MemberRow",
         "streamdsl.udm.invoke.aggregate",
         "streamdsl.udm.invoke.empty_result",

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.predicates import holds
+from streamdsl.papers.common.row_functions import hashable, keys, reader
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Joined,
@@ -24,7 +25,6 @@ from streamdsl.papers.out_of_order.items import (
 )
 from streamdsl.papers.out_of_order.join_store import JoinStore
 from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
-from streamdsl.papers.out_of_order.row_functions import hashable, keys, reader
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.time import INFINITY
 
@@ -138,15 +138,12 @@ class _InOrderJoin:
 
     def progress(self, side: int, bounds: list[Time]) -> Items:
         """Join what punctuation releases, in order, and return the results that no later one precedes."""
-        end = bounds[side]
-        released = self._sorted[side].up_to(end) if end >= INFINITY else self._sorted[side].below(end)
-        for item in released:
+        for item in self._sorted[side].complete(bounds[side]):
             for pair in self._join.match(item, side):
                 self._waiting.add(pair.left.ts, pair)
         for alone in self._join.purge(side):
             self._waiting.add(alone.left.ts, alone)
-        complete = self._join.complete
-        return self._waiting.up_to(complete) if complete >= INFINITY else self._waiting.below(complete)
+        return self._waiting.complete(self._join.complete)
 
 
 class BandJoin(Join):
