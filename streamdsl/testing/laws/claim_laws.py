@@ -39,7 +39,7 @@ def time_bound(trial: WindowTrial) -> None:
         old, new = (_answer(trial, [*rest, one] if one else rest) for one in (before, after))
         early = [change for change in minimal_change(old, new) if change.sync < sync]
         if early:
-            marks = [*(("", row) for row in rest), *((mark, one) for mark, one in (("-", before), ("+", after)) if one)]
+            marks = [("", rest), *((mark, [one]) for mark, one in (("-", before), ("+", after)) if one)]
             raise trial.breach(
                 f"a change at {sync} changes the output at {min(change.sync for change in early)}",
                 marks,
@@ -76,17 +76,10 @@ def reads(trial: WindowTrial) -> None:
         known = ", ".join(name for name, _ in fields_of(members[0].payload))
         raise trial.breach(f"it claims to read {', '.join(sorted(unknown))}; the fields are: {known}")
     changed = [_with_others(trial, row, listed) for row in members]
-    marked = [*(("", row) for row in members), *(("or", row) for row in changed)]
-    trial.expect(
-        "members that differ in other fields only give another result", trial.answer(changed), trial.answer(members), marked
-    )
+    expected, both = trial.answer(members), [("", members), ("or", changed)]
+    trial.expect("members that differ in other fields only give another result", trial.answer(changed), expected, both)
     narrow = [_narrowed(row, listed) for row in members]
-    trial.expect(
-        "records without the other fields give another result",
-        trial.answer(narrow),
-        trial.answer(members),
-        [("", row) for row in narrow],
-    )
+    trial.expect("records without the other fields give another result", trial.answer(narrow), expected, [("", narrow)])
 
 
 def _narrowed(row: MemberRow, kept: set[str]) -> MemberRow:
@@ -120,7 +113,7 @@ def commutes_with_filter_on(trial: WindowTrial) -> None:
         for chosen in _subsets(trial, name, members, results):
             found = [row for row in results if _value(row.payload, name) in chosen]
             kept = [row for row in members if _value(row.payload, name) in chosen]
-            marked = [("" if row in kept else "out", row) for row in members]
+            marked = [("" if row in kept else "out", [row]) for row in members]
             expected = trial.answer(kept) if kept else []
             trial.expect(f"the results filtered by {name!r} are not those of the filtered members", found, expected, marked)
 
@@ -148,8 +141,8 @@ def ignores_ends_beyond_window(trial: WindowTrial) -> None:
     members = trial.members()
     cut = [row._replace(re=min(row.re, trial.window.re)) for row in members]
     expected, found = (deep_copy(returned_events(trial.module, rows, trial.window, trial.clip)) for rows in (members, cut))
-    marked = [*(("", row) for row in members), *(("or", row) for row in cut)]
-    trial.expect("members that end with their window give another result", found, expected, marked)
+    both = [("", members), ("or", cut)]
+    trial.expect("members that end with their window give another result", found, expected, both)
 
 
 LAWS = (time_bound, reads, commutes_with_filter_on, ignores_ends_beyond_window)
