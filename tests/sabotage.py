@@ -508,7 +508,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "the active window of SECRET is the last one that has begun to close",
-        "streamdsl/papers/secret/scope.py",
+        "streamdsl/papers/secret/window_scope.py",
         "max(0, -((t0 + size - t) // slide))",
         "max(0, (t - t0 - size) // slide)",
         "the_printed_model",
@@ -543,7 +543,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a join stores what has met all its partners",
-        "streamdsl/papers/out_of_order/join.py",
+        "streamdsl/papers/out_of_order/punctuated_join.py",
         "stays = item.ts >= self.horizon(self._bounds[1 - side], side)",
         "stays = item.ts >= self._bounds[1 - side] or self.closed",
         "stores_no_more",
@@ -557,7 +557,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a union punctuates as its furthest input does",
-        "streamdsl/papers/out_of_order/union.py",
+        "streamdsl/papers/out_of_order/punctuated_union.py",
         "return self._sent.to(min(bounds), on)",
         "return self._sent.to(max(bounds), on)",
         "union_passes",

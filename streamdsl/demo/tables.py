@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import streamdsl as sd
 from streamdsl.demo.data import NEW_YORK
+from streamdsl.temporal.html import columns
 
 Rows: TypeAlias = Sequence[sd.CHTRow[Any]]
 Names: TypeAlias = Mapping[str, str]
@@ -26,22 +27,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str
     ['carrier           most', 'United Air Lines    30', 'Envoy Air            8']
     """
     cells = [list(header), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    numeric = [bool(rows) and not isinstance(value, str) for value in (rows[0] if rows else header)]
-    return [_line(row, widths, numeric) for row in cells]
+    numbers = [n for n, value in enumerate(rows[0] if rows else ()) if not isinstance(value, str)]
+    return columns(cells, numbers).splitlines()
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    aligned = (
-        cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(cells, widths, numeric, strict=True)
-    )
-    return "  ".join(aligned).rstrip()
 
 
 def local_time(time: int) -> str:

@@ -15,7 +15,7 @@ from streamdsl.expr.schema import as_payload
 from streamdsl.papers.common.row_functions import reader
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order
-from streamdsl.udm.bases import Agg, AnyUDA
+from streamdsl.udm.bases import UDA, Agg, AnyUDA
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum, exact_sum
 from streamdsl.udm.incremental import add, create, keeps_state, value
 from streamdsl.udm.invoke import MemberRow, aggregate, empty_result, guarded, member_order
@@ -144,7 +144,7 @@ class RowCount:
 class FewValues:
     """Aggregates of values that are not None: how many there are, and a few values that have the same aggregate as all."""
 
-    def __init__(self, module: AnyUDA[Any, Any], condense: Callable[[list[Any]], list[Any]]) -> None:
+    def __init__(self, module: UDA[Any, Any], condense: Callable[[list[Any]], list[Any]]) -> None:
         self._module = module
         self._condense = condense
 
@@ -172,7 +172,7 @@ class FewValues:
 _MANY: Final = 64
 
 
-def _few_values(module: AnyUDA[Any, Any]) -> FewValues | None:
+def _few_values(module: Any) -> FewValues | None:
     """Return how a built-in aggregate is kept for which a few values are enough; None for another module."""
     if type(module) in (Sum, Avg):
         return FewValues(module, condensed)

@@ -10,7 +10,7 @@ from typing import Any
 from streamdsl.papers.common.partial_aggregates import PartialAggregate, aggregate_of
 from streamdsl.papers.common.row_functions import hashable, reader
 from streamdsl.papers.out_of_order.items import Order, Time, Tuple, WindowResult, check_order, check_positive, floor_to
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender
 from streamdsl.papers.out_of_order.window_numbers import extent, wids
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order

@@ -9,7 +9,7 @@ from streamdsl.errors import QueryError
 from streamdsl.papers.common.row_functions import hashable, reader
 from streamdsl.papers.out_of_order.items import Punctuation, Time, Tuple, check_positive, floor_to, minus
 from streamdsl.papers.out_of_order.key_clocks import KeyClocks
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender, check_time
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender, check_time
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.progress import Progress
 from streamdsl.temporal.time import INFINITY

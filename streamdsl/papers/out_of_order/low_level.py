@@ -21,7 +21,7 @@ from streamdsl.papers.out_of_order.items import (
     check_positive,
     floor_to,
 )
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, check_time
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, check_time
 from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 

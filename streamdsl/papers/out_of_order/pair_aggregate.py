@@ -18,7 +18,7 @@ from streamdsl.papers.out_of_order.items import (
     Tuple,
     Unmatched,
 )
-from streamdsl.papers.out_of_order.operator import Items, Punctuated
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
 

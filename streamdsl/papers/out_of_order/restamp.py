@@ -17,7 +17,14 @@ from streamdsl.papers.out_of_order.items import (
     Unmatched,
     WindowResult,
 )
-from streamdsl.papers.out_of_order.operator import Items, Operator, Punctuated, PunctuationSender, check_operator, check_time
+from streamdsl.papers.out_of_order.punctuated_operator import (
+    Items,
+    Operator,
+    Punctuated,
+    PunctuationSender,
+    check_operator,
+    check_time,
+)
 from streamdsl.papers.out_of_order.window_numbers import extent
 from streamdsl.temporal.time import INFINITY
 

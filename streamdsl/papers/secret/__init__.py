@@ -27,14 +27,14 @@ from streamdsl.papers.secret.known_engines import (
     STREAMDSL_FINAL,
 )
 from streamdsl.papers.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
-from streamdsl.papers.secret.query import run_as_of as run_as_of  # how `stream.as_of` runs under a profile
-from streamdsl.papers.secret.scope import Scope, lifetime, scope, scopes
+from streamdsl.papers.secret.profile_trace import Trace, simulate
+from streamdsl.papers.secret.profiled_query import run_as_of as run_as_of  # how `stream.as_of` runs under a profile
 from streamdsl.papers.secret.search import Assumption
 from streamdsl.papers.secret.simulation import Reported, Simulation, Step
 from streamdsl.papers.secret.start import At, FromFirst, Grid, Since
 from streamdsl.papers.secret.tick import ticks
-from streamdsl.papers.secret.trace import Trace, simulate
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
+from streamdsl.papers.secret.window_scope import Scope, lifetime, scope, scopes
 
 __all__ = [
     "BYTEWAX",

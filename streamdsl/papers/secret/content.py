@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from streamdsl.papers.secret.profile import Report
-from streamdsl.papers.secret.scope import Interval, Scope, closes, intervals, leaving, opening
 from streamdsl.papers.secret.tuples import Tuple
+from streamdsl.papers.secret.window_scope import Interval, Scope, closes, intervals, leaving, opening
 
 COMPACT = 256
 """The number of forgotten tuples, besides that of kept ones, at which storage is compacted."""

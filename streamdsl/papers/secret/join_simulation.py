@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from streamdsl.errors import QueryError
 from streamdsl.papers.secret.content import Content, Observation, TimeContent
 from streamdsl.papers.secret.profile import Profile, Report, check_profile
-from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.simulation import Observer, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, read
+from streamdsl.papers.secret.window_scope import Scope, check_window
 
 
 class Joined(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.papers.secret.content import Content, Observation, content
 from streamdsl.papers.secret.profile import Profile, Report, check_profile
-from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, as_tuple, check_order, read
+from streamdsl.papers.secret.window_scope import Scope, check_window
 from streamdsl.temporal.integers import whole_number
 
 By: TypeAlias = Literal["time", "tuples"]

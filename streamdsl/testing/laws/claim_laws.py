@@ -8,10 +8,8 @@ from typing import Any
 from streamdsl.temporal import INFINITY, CHTRow, Lifetime, Record, fields_of, payload_key
 from streamdsl.temporal.change import minimal_change
 from streamdsl.testing.laws.applicability import (
-    claims_ends,
-    claims_filter,
+    claims,
     claims_reads,
-    claims_time_bound,
     is_deterministic,
     returns_events,
     sees_lifetimes,
@@ -25,7 +23,7 @@ from streamdsl.windows import Output
 
 
 @on_windows(
-    claims_time_bound,
+    claims("time_bound"),
     returns_events,
     is_deterministic,
     hint="results that begin before the change stay as they are until its sync time; else do not claim time_bound, and use "
@@ -98,7 +96,7 @@ def _with_others(trial: WindowTrial, row: MemberRow, kept: set[str]) -> MemberRo
 
 
 @on_windows(
-    claims_filter,
+    claims("commutes_with_filter_on"),
     is_deterministic,
     hint="a result carries such a field unchanged from the members that it is made of, and from no others: as a key does",
 )
@@ -130,7 +128,7 @@ def _value(payload: Any, name: str) -> Any:
 
 
 @on_windows(
-    claims_ends,
+    claims("ignores_ends_beyond_window"),
     sees_lifetimes,
     is_deterministic,
     hint="read no ends, or min(event.end_time, window.end_time), for the stamps of results too; else do not claim "

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
 from streamdsl.testing.examples import long_examples, rows_examples, stream_examples, window_examples
+from streamdsl.testing.laws.applicability import Condition
 from streamdsl.testing.laws.trials import Breach, RowsTrial, StreamTrial, WindowTrial
 from streamdsl.testing.subject import Subject
 
@@ -18,8 +19,6 @@ _TRIES: Final = 4
 """The number of seeds that a smaller example is tried with."""
 _WORK: Final = 30_000
 """The most rows that shrinking may try in all."""
-Condition: TypeAlias = Callable[[Subject], str | None]
-"""Why a law does not apply to a subject; None if it does."""
 Check: TypeAlias = Callable[[Any], None]
 Draw: TypeAlias = Callable[[Subject, Random, int, int], Iterable[Any]]
 """Draws so many examples with at least so many rows."""

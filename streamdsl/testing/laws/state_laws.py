@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamdsl.testing.laws.applicability import (
-    claims_mergeable,
+    claims,
     is_deterministic,
     is_order_insensitive,
     keeps_state,
@@ -167,7 +167,7 @@ def state_copyable(trial: WindowTrial) -> None:
 
 
 @on_windows(
-    claims_mergeable,
+    claims("mergeable"),
     is_deterministic,
     is_order_insensitive,
     hint="merge_states(a, b) returns the state of the members of both; it may change and return a, and keeps no part of b; a "

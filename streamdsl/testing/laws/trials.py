@@ -43,7 +43,7 @@ class Breach(Exception):  # noqa: N818
 class ModuleTrial(ABC):
     """A module on some rows, with what laws do with them."""
 
-    def __init__(self, subject: Subject, example: WindowExample | RowsExample) -> None:
+    def __init__(self, subject: Subject, example: RowsExample) -> None:
         self.subject = subject
         self.rng = Random(example.seed)
         self.module = subject.fresh()

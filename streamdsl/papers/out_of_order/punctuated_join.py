@@ -24,14 +24,14 @@ from streamdsl.papers.out_of_order.items import (
     minus,
 )
 from streamdsl.papers.out_of_order.join_store import JoinStore
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.time import INFINITY
 
 SIDES = ("left", "right")
 
 
-class Join(Punctuated):
+class PunctuatedJoin(Punctuated):
     """What both joins share; they differ in which times a tuple's partners have."""
 
     inputs = 2
@@ -123,7 +123,7 @@ class Join(Punctuated):
 class _InOrderJoin:
     """The in-order join around the other one: it sorts both inputs before, and the results after."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: PunctuatedJoin) -> None:
         self._join = join
         self._sorted = (SortBuffer(), SortBuffer())
         self._waiting = SortBuffer()
@@ -146,7 +146,7 @@ class _InOrderJoin:
         return self._waiting.complete(self._join.complete)
 
 
-class BandJoin(Join):
+class BandJoin(PunctuatedJoin):
     """Pairs with right.ts in `[left.ts - before, left.ts + after]`, equal keys, and a condition over both payloads.
 
     Results come when the second of a pair does. A tuple is stored only while partners may come. Punctuation goes out on `"left"`,
@@ -180,7 +180,7 @@ class BandJoin(Join):
         return minus(bound, self._reach[side])
 
 
-class EqualityJoin(Join):
+class EqualityJoin(PunctuatedJoin):
     """Pairs whose ts are equal, or in the same of the periods `[n * width, (n + 1) * width)`: a tumbling-window join.
 
     All else is as in `BandJoin`.

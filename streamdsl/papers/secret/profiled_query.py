@@ -10,8 +10,8 @@ from streamdsl.denote import denote
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.papers.secret.profile import Profile
+from streamdsl.papers.secret.profile_trace import Trace
 from streamdsl.papers.secret.simulation import Reported, Simulation, fed
-from streamdsl.papers.secret.trace import Trace
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple, check_order, read
 from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Where, WindowAggregate
 from streamdsl.running import Times, under
