@@ -53,7 +53,7 @@ def aloft(rows: Rows, names: Names) -> list[str]:
         if row.payload.carrier not in peaks or row.payload.aloft > peaks[row.payload.carrier].payload.aloft:
             peaks[row.payload.carrier] = row
     highest = sorted(peaks.values(), key=lambda row: (-row.payload.aloft, row.payload.carrier))[:MOST]
-    lines = [[_name(names, row.payload.carrier), row.payload.aloft, local_time(row.le)] for row in highest]
+    lines = [[names.get(row.payload.carrier, row.payload.carrier), row.payload.aloft, local_time(row.le)] for row in highest]
     return text_table(["carrier", "most aloft", "first at"], lines)
 
 
@@ -83,23 +83,17 @@ def windy(rows: Rows, names: Names) -> list[str]:
     found: dict[str, list[sd.CHTRow[Any]]] = defaultdict(list)
     for row in rows:
         found[row.payload.origin].append(row)
-    lines = [_windy_line(origin, part) for origin, part in sorted(found.items())]
+    lines = [
+        [origin, len(part), sum(row.re - row.le for row in part) / 3600, max(row.payload.wind for row in part)]
+        for origin, part in sorted(found.items())
+    ]
     return text_table(["origin", "stretches of flights", "hours aloft", "strongest wind (mph)"], lines)
-
-
-def _windy_line(origin: str, rows: Rows) -> list[Any]:
-    hours = sum(row.re - row.le for row in rows) / 3600
-    return [origin, len(rows), hours, max(row.payload.wind for row in rows)]
 
 
 def grounded(rows: Rows, names: Names) -> list[str]:
     """Return the hours themselves."""
     lines = [[local_time(row.le), local_time(row.re), row.payload.scheduled] for row in rows]
     return text_table(["from", "to", "scheduled departures"], lines)
-
-
-def _name(names: Names, carrier: str) -> str:
-    return names.get(carrier, carrier)
 
 
 TABLES: Final[Mapping[str, Callable[[Rows, Names], list[str]]]] = {

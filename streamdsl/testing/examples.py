@@ -192,12 +192,8 @@ class StreamExample:
             yield replace(self, events=tuple(e for e in self.events if isinstance(e, Cti) or e.id != id))
         for i in range(len(self.events)):
             rest = [*self.events[:i], *self.events[i + 1 :]]
-            if not problems(rest) and _ends(rest):
+            if not problems(rest) and all(row.re != INFINITY for row in CHT.from_events(rest)):
                 yield replace(self, events=tuple(rest))
-
-
-def _ends(events: Sequence[Event[Any]]) -> bool:
-    return all(row.re != INFINITY for row in CHT.from_events(events))
 
 
 def stream_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[StreamExample]:

@@ -10,8 +10,39 @@ the sequences themselves are the core's, in `streamdsl.windows.sequences`.
 """
 
 from streamdsl.papers.astral.transposition import transposable
-from streamdsl.windows import sequences
-from streamdsl.windows.sequences import *  # noqa: F403
+from streamdsl.windows.sequences import (
+    AnySequence,
+    GenericWindowSequence,
+    Linear,
+    Partitioned,
+    Seen,
+    View,
+    WindowSequence,
+    five_uplet,
+    fixed,
+    for_loop,
+    landmark,
+    last_n_every,
+    linear,
+    range_slide,
+    rows_slide,
+)
 
-__all__ = ["transposable"]
-__all__ += sequences.__all__
+__all__ = [
+    "AnySequence",
+    "GenericWindowSequence",
+    "Linear",
+    "Partitioned",
+    "Seen",
+    "View",
+    "WindowSequence",
+    "five_uplet",
+    "fixed",
+    "for_loop",
+    "landmark",
+    "last_n_every",
+    "linear",
+    "range_slide",
+    "rows_slide",
+    "transposable",
+]

@@ -179,7 +179,8 @@ class RunningDerivation:
             changed = self._running.step(arrivals, timeline)
             rows = {**self._running.rows, **changed} if self._read is relation_streams.alive else changed
             events = sorted(self._read(relation_streams.in_order(rows.values()), timeline), key=lambda event: event[0])
-            self._part, self._found = timeline, [_arrival(payload, timeline, place) for place, payload in events]
+            dated = ((place, payload, timeline.batch_at(place)[0]) for place, payload in events)
+            self._part, self._found = timeline, [(window_row(payload, t), t, place) for place, payload, t in dated]
         return self._found
 
 
@@ -226,11 +227,6 @@ def _arrivals(placed: Sequence[tuple[GivenTuple, Batch]], timeline: Timeline) ->
     for given, at in placed:
         found.setdefault(given.stream, []).append((window_row(given.payload, given.t), given.t, timeline.place_of(at)))
     return found
-
-
-def _arrival(payload: Any, timeline: Timeline, place: int) -> Arrival:
-    t = timeline.batch_at(place)[0]
-    return window_row(payload, t), t, place
 
 
 def _placed(events: Sequence[relation_streams.Event], timeline: Timeline) -> list[tuple[Batch, Any]]:

@@ -93,7 +93,8 @@ class Trace:
         for (arrival, silent), steps in groupby(self.steps(), key=lambda step: (step.t_sys, _silent(step))):
             if silent:
                 times = [step.t for step in steps]
-                found.append([str(arrival), _span(times[0], times[-1]), "no", "", "", ""])
+                span = f"{times[0]}..{times[-1]}" if len(times) > 1 else str(times[0])
+                found.append([str(arrival), span, "no", "", "", ""])
             else:
                 found.extend(_row(step, repr(next(outputs)) if step.reported else "") for step in steps)
         return found
@@ -149,10 +150,6 @@ def _row(step: Step, output: str) -> list[str]:
     low, high = step.seen.interval
     content = ", ".join(repr(each.value) for each in step.seen.content)
     return [str(step.t_sys), str(step.t), "yes" if step.reported else "no", f"({low}, {high}]", content, output]
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
 
 
 def _cells(trace: Trace) -> list[list[str]]:
