@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import EventError, FieldNotFound, QueryError
@@ -44,12 +45,12 @@ def spread(g: StreamGroup, streams: str | Iterable[str], on: On = None, all: boo
     if not names or any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(f"{names!r} do not name streams, each once", hint='for example cql.spread(g, ["S", "T"], on="rank")')
     tuples = [(name, payload, at) for name in names for payload, at in zip(g[name].payloads, g[name].batches, strict=True)]
+    if on is None:
+        tuples = _arranged(tuples, all, g._orders)
     running = RunningSpread(on, all)
-    running.push(
-        [(name, payload, *at) for name, payload, at in (tuples if on is not None else _arranged(tuples, all, g._orders))]
-    )
     found: dict[str, tuple[list[Any], list[Batch]]] = {name: ([], []) for name in names}
-    for name, payload, t, i in running.close():
+    for key, each in sorted(((running.place(each), each) for each in tuples), key=itemgetter(0)):
+        name, payload, t, i = running.numbered(key, each)
         found[name][0].append(payload)
         found[name][1].append((t, i))
     return StreamGroup(found, g.span, g._orders, g.unit)
@@ -107,7 +108,7 @@ class RunningSpread:
         placed = []
         for given in read_named(tuples):
             each = (given.stream, given.payload, (given.t, given.i or 1))
-            placed.append((self._place(each), each))
+            placed.append((self.place(each), each))
             if placed[-1][0] < self._bound:
                 raise EventError(given, f"{self._said}, and this tuple is of the timestamp {given.t}")
         for key, each in placed:
@@ -144,16 +145,18 @@ class RunningSpread:
     def _release(self) -> list[Placed]:
         found = []
         while self._heap and self._heap[0][0] < self._bound:
-            found.append(self._numbered(*heapq.heappop(self._heap)))
+            key, _, each = heapq.heappop(self._heap)
+            found.append(self.numbered(key, each))
         return found
 
-    def _place(self, each: Tuple) -> tuple[Any, ...]:
+    def place(self, each: Tuple) -> tuple[Any, ...]:
         """Return the place of a tuple in the order of batches."""
         t, i = each[2]
         rank = () if self._rank is None else self._rank(each)
         return (t, *rank) if self._all else (t, i, *rank)
 
-    def _numbered(self, key: tuple[Any, ...], pushed: int, each: Tuple) -> Placed:
+    def numbered(self, key: tuple[Any, ...], each: Tuple) -> Placed:
+        """Return the next tuple in the order of batches with the number of its batch."""
         name, payload, (t, _) = each
         if not self._key or self._key[0] != t:
             self._batch = 1

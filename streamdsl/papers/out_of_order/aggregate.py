@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -122,11 +122,21 @@ class WindowBuffer:
 
     def complete(self, open_from: int, shape: tuple[Time, Time]) -> list[WindowResult]:
         """Compute the windows before the first that is still open, and forget the tuples that are in no other one."""
-        ids = {wid for item in self._tuples for wid in wids(item.ts, *shape) if self._open_from <= wid < open_from}
+        found = [result for wid in self._ids(open_from, shape) for result in self._window(wid, shape)]
         self._open_from = max(self._open_from, open_from)
-        found = [result for wid in sorted(ids) for result in self._window(wid, shape)]
         del self._tuples[: self._place(extent(open_from, *shape)[0])]
         return found
+
+    def _ids(self, open_from: int, shape: tuple[Time, Time]) -> Iterator[int]:
+        """Yield the ids of the windows that are complete now and have tuples."""
+        wid, place = self._open_from, 0
+        while place < len(self._tuples):
+            wid = max(wid, wids(self._tuples[place].ts, *shape)[0])
+            if wid >= open_from:
+                return
+            yield wid
+            wid += 1
+            place = self._place(extent(wid, *shape)[0])
 
     def _window(self, wid: int, shape: tuple[Time, Time]) -> list[WindowResult]:
         first, end = extent(wid, *shape)

@@ -87,7 +87,7 @@ def _law_on(trial: Callable[[Subject, Any], T], draw: Draw) -> Callable[..., Cal
     def on(*conditions: Condition, hint: str, least: int = 1, share: float = 1.0) -> Callable[[Callable[[T], None]], Law]:
         def law(check: Callable[[T], None]) -> Law:
             statement = (inspect.getdoc(check) or "").splitlines()[0]
-            return Law(check.__name__, statement, hint, check, conditions, trial, draw, least, share)  # type: ignore[attr-defined]
+            return Law(check.__name__, statement, hint, check, conditions, trial, draw, least, share)
 
         return law
 
