@@ -508,7 +508,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "the active window of SECRET is the last one that has begun to close",
-        "streamdsl/papers/secret/scope.py",
+        "streamdsl/papers/secret/window_scope.py",
         "max(0, -((t0 + size - t) // slide))",
         "max(0, (t - t0 - size) // slide)",
         "the_printed_model",
@@ -543,7 +543,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a join stores what has met all its partners",
-        "streamdsl/papers/out_of_order/join.py",
+        "streamdsl/papers/out_of_order/punctuated_join.py",
         "stays = item.ts >= self.horizon(self._bounds[1 - side], side)",
         "stays = item.ts >= self._bounds[1 - side] or self.closed",
         "stores_no_more",
@@ -557,7 +557,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a union punctuates as its furthest input does",
-        "streamdsl/papers/out_of_order/union.py",
+        "streamdsl/papers/out_of_order/punctuated_union.py",
         "return self._sent.to(min(bounds), on)",
         "return self._sent.to(max(bounds), on)",
         "union_passes",
@@ -586,8 +586,8 @@ SABOTAGES = (
     Sabotage(
         "a range window moves only when a tuple comes",
         "streamdsl/papers/cql/expiry.py",
-        "self._held[0].t + self._size <= timeline.span[1]",
-        "members and self._held[0].t + self._size <= members[-1].t",
+        "left = self._before(timeline.span[1])",
+        "left = self._before(members[-1].t) if members else []",
         "every_window_has_the_states",
     ),
     Sabotage(
@@ -607,8 +607,8 @@ SABOTAGES = (
     Sabotage(
         "SPREAD numbers batches on from the timestamp before",
         "streamdsl/papers/cql/spreading.py",
-        "batch[1] + 1 if found and batch[0] == t else 1",
-        "batch[1] + 1 if found else 1",
+        "if not self._key or self._key[0] != t:",
+        "if not self._key:",
         "spread_makes_the_batches",
     ),
     Sabotage(

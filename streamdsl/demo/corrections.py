@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 import streamdsl as sd
 
@@ -55,31 +54,17 @@ class CountChange:
 
 def largest_change(events: Iterable[sd.Event[Any]], cht: sd.CHT[Any]) -> CountChange | None:
     """Return the count of query (a) whose first value, at its LE, differs most from the final one."""
-    final = _timelines(cht)
-    changes = (_change(event, final) for event in events if isinstance(event, sd.Insert))
+    final: dict[str, list[sd.CHTRow[Any]]] = {}
+    for row in cht:
+        final.setdefault(row.payload.carrier, []).append(row)
+    inserted = (event for event in events if isinstance(event, sd.Insert))
+    changes = (
+        CountChange(e.payload.carrier, e.le, e.payload.aloft, _count_at(final.get(e.payload.carrier, []), e.le)) for e in inserted
+    )
     return max(changes, key=lambda change: (change.size, -change.moment, change.carrier), default=None)
 
 
-def _change(event: sd.Insert[Any], final: Mapping[str, _Timeline]) -> CountChange:
-    carrier = event.payload.carrier
-    held = final[carrier].at(event.le) if carrier in final else 0
-    return CountChange(carrier, event.le, event.payload.aloft, held)
-
-
-class _Timeline:
-    """The final counts of a carrier over time."""
-
-    def __init__(self, rows: Sequence[sd.CHTRow[Any]]) -> None:
-        self.starts = np.array([row.le for row in rows], dtype=np.int64)
-        self.rows = rows
-
-    def at(self, moment: int) -> int:
-        place = int(np.searchsorted(self.starts, moment, side="right")) - 1
-        return int(self.rows[place].payload.aloft) if place >= 0 and moment < self.rows[place].re else 0
-
-
-def _timelines(cht: sd.CHT[Any]) -> dict[str, _Timeline]:
-    rows: dict[str, list[sd.CHTRow[Any]]] = {}
-    for row in cht:
-        rows.setdefault(row.payload.carrier, []).append(row)
-    return {carrier: _Timeline(found) for carrier, found in rows.items()}
+def _count_at(rows: Sequence[sd.CHTRow[Any]], moment: int) -> int:
+    """Return a carrier's final count at a moment; its rows are in order of time."""
+    place = bisect_right(rows, moment, key=lambda row: row.le) - 1
+    return int(rows[place].payload.aloft) if place >= 0 and moment < rows[place].re else 0

@@ -87,7 +87,8 @@ def data_folder() -> Path:
 def read(period: Period) -> Tables:
     """Return the rows of a period."""
     frame = _read("flights.csv.zip")
-    timetable = _with_times(frame[period.mask(frame)])
+    frame = frame[period.mask(frame)]
+    timetable = frame.assign(scheduled=_seconds(frame["time_hour"]) + 60 * frame["minute"].to_numpy(np.int64))
     cancelled = timetable["dep_time"].isna()
     no_air_time = ~cancelled & timetable["air_time"].isna()
     flown = _with_lifetimes(timetable[~cancelled & ~no_air_time])
@@ -125,10 +126,6 @@ def _read(file: str) -> pd.DataFrame:
 def _seconds(times: pd.Series) -> Times:
     seconds: Times = np.array([text.removesuffix("Z") for text in times], dtype="datetime64[s]").astype(np.int64)
     return seconds
-
-
-def _with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(scheduled=_seconds(frame["time_hour"]) + 60 * frame["minute"].to_numpy(np.int64))
 
 
 def _with_lifetimes(frame: pd.DataFrame) -> pd.DataFrame:

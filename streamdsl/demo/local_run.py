@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
-
-import numpy as np
 
 import streamdsl as sd
 from streamdsl.demo.corrections import Corrections
@@ -33,18 +32,13 @@ class Answer:
 
 def pushes(feeds: Mapping[str, Feed], period: int = PERIOD) -> Iterator[tuple[str, Sequence[sd.Event[Any]]]]:
     """Yield `(source, events)`: for each period what arrived in it, source by source."""
-    runs = ((place, name, run) for place, (name, feed) in enumerate(feeds.items()) for run in _runs(feed, period))
-    for _, _, name, (start, end) in sorted(
-        (int(feeds[name].arrivals[run[0]]) // period, place, name, run) for place, name, run in runs
-    ):
-        yield name, feeds[name].events[start:end]
-
-
-def _runs(feed: Feed, period: int) -> Iterator[tuple[int, int]]:
-    if not len(feed.arrivals):
-        return
-    starts = np.flatnonzero(np.diff(feed.arrivals // period, prepend=-1))
-    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(feed.arrivals)], strict=True)
+    arrived = (
+        (int(arrival) // period, place, name, n)
+        for place, (name, feed) in enumerate(feeds.items())
+        for n, arrival in enumerate(feed.arrivals)
+    )
+    for (_, _, name), run in groupby(sorted(arrived), key=lambda each: each[:3]):
+        yield name, [feeds[name].events[n] for *_, n in run]
 
 
 def play(question: Question, data: Data, show: Callable[[int, int], None]) -> Answer:

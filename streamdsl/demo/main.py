@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from collections.abc import Mapping
@@ -14,8 +15,8 @@ from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.demo.replay import FILES, REPLAYED, replay, replayed
 from streamdsl.demo.report import comparison, describe, introduce, print_lines
-from streamdsl.demo.result_files import write_answer, write_picture
 from streamdsl.demo.spark import Ask, ask_spark, difference, why_no_spark
+from streamdsl.demo.storm_picture import storm
 
 
 def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: bool = True) -> int:
@@ -30,7 +31,8 @@ def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: 
         return 2
     print_lines(introduce(data))
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}
-    picture = write_picture(folder, answers, names)
+    picture = folder / "storm.svg"
+    picture.write_text(storm(answers["aloft"].cht, names, answers["grounded"].cht), encoding="utf-8")
     agreed = _on_spark(answers, data, folder / "replay") if spark else True
     print_lines(
         ["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."]
@@ -43,7 +45,10 @@ def _answer(question: Question, data: Data, folder: Path, names: Mapping[str, st
     answer = play(question, data, meter.show)
     meter.clear()
     print_lines(describe(answer, names))
-    write_answer(folder, answer)
+    frame = answer.cht.to_pandas()
+    frame.to_csv(folder / f"{question.name}.csv", index=False)
+    if importlib.util.find_spec("pyarrow") is not None:
+        frame.to_parquet(folder / f"{question.name}.parquet", index=False)
     return answer
 
 

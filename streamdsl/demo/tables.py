@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import streamdsl as sd
 from streamdsl.demo.data import NEW_YORK
+from streamdsl.temporal.html import columns
 
 Rows: TypeAlias = Sequence[sd.CHTRow[Any]]
 Names: TypeAlias = Mapping[str, str]
@@ -26,22 +27,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str
     ['carrier           most', 'United Air Lines    30', 'Envoy Air            8']
     """
     cells = [list(header), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    numeric = [bool(rows) and not isinstance(value, str) for value in (rows[0] if rows else header)]
-    return [_line(row, widths, numeric) for row in cells]
+    numbers = [n for n, value in enumerate(rows[0] if rows else ()) if not isinstance(value, str)]
+    return columns(cells, numbers).splitlines()
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    aligned = (
-        cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(cells, widths, numeric, strict=True)
-    )
-    return "  ".join(aligned).rstrip()
 
 
 def local_time(time: int) -> str:
@@ -60,7 +53,7 @@ def aloft(rows: Rows, names: Names) -> list[str]:
         if row.payload.carrier not in peaks or row.payload.aloft > peaks[row.payload.carrier].payload.aloft:
             peaks[row.payload.carrier] = row
     highest = sorted(peaks.values(), key=lambda row: (-row.payload.aloft, row.payload.carrier))[:MOST]
-    lines = [[_name(names, row.payload.carrier), row.payload.aloft, local_time(row.le)] for row in highest]
+    lines = [[names.get(row.payload.carrier, row.payload.carrier), row.payload.aloft, local_time(row.le)] for row in highest]
     return text_table(["carrier", "most aloft", "first at"], lines)
 
 
@@ -90,23 +83,17 @@ def windy(rows: Rows, names: Names) -> list[str]:
     found: dict[str, list[sd.CHTRow[Any]]] = defaultdict(list)
     for row in rows:
         found[row.payload.origin].append(row)
-    lines = [_windy_line(origin, part) for origin, part in sorted(found.items())]
+    lines = [
+        [origin, len(part), sum(row.re - row.le for row in part) / 3600, max(row.payload.wind for row in part)]
+        for origin, part in sorted(found.items())
+    ]
     return text_table(["origin", "stretches of flights", "hours aloft", "strongest wind (mph)"], lines)
-
-
-def _windy_line(origin: str, rows: Rows) -> list[Any]:
-    hours = sum(row.re - row.le for row in rows) / 3600
-    return [origin, len(rows), hours, max(row.payload.wind for row in rows)]
 
 
 def grounded(rows: Rows, names: Names) -> list[str]:
     """Return the hours themselves."""
     lines = [[local_time(row.le), local_time(row.re), row.payload.scheduled] for row in rows]
     return text_table(["from", "to", "scheduled departures"], lines)
-
-
-def _name(names: Names, carrier: str) -> str:
-    return names.get(carrier, carrier)
 
 
 TABLES: Final[Mapping[str, Callable[[Rows, Names], list[str]]]] = {

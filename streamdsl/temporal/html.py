@@ -1,8 +1,8 @@
-"""HTML tables and text for Jupyter."""
+"""Tables: of text for terminals, of HTML for Jupyter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 
@@ -14,6 +14,22 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """
     body = "".join(f"<tr>{_cells('td', cells)}</tr>" for cells in rows)
     return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
+    """Return rows of text in columns, some of them to the right.
+
+    >>> print(columns([["a", "b"], ["long", "10"], ["c", "5"]], right=[1]))
+    a      b
+    long  10
+    c      5
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = (
+        [cell.rjust(width) if n in right else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        for row in rows
+    )
+    return "\n".join("  ".join(cells).rstrip() for cells in aligned)
 
 
 def text(lines: str) -> str:

@@ -14,14 +14,14 @@ _STYLE: Final = (
 )
 
 
-def picture(parts: Iterable[str], width: int, height: int) -> str:
-    """Return an SVG document of these parts.
+def picture(parts: Iterable[str], width: int, height: int, style: str = "") -> str:
+    """Return an SVG document of these parts; `style` is CSS that they need besides that of all pictures.
 
     >>> picture([], 10, 10).count("<rect")
     1
     """
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><style>{_STYLE}</style>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><style>{_STYLE}{style}</style>'
     return f'{head}<rect class="paper" width="{width}" height="{height}"/>{"".join(parts)}</svg>'
 
 

@@ -24,12 +24,10 @@ KINDS: Final = (*FIXED_KINDS, "snapshot", "count")
 
 
 @dataclass(frozen=True)
-class WindowExample:
-    """The members of one window, and the seed of a law's random choices."""
+class RowsExample:
+    """Rows, and the seed of a law's random choices."""
 
     rows: tuple[CHTRow[Any], ...]
-    window: Lifetime
-    clip: Clip
     seed: int
     made_up: bool
     """Whether payloads are made up, so that simpler ones may be made up too."""
@@ -37,14 +35,26 @@ class WindowExample:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def simpler(self, row: CHTRow[Any]) -> Iterator[CHTRow[Any]]:
+        """Yield a row with simpler payloads."""
+        for payload in simpler_payloads(row.payload) if self.made_up else ():
+            yield row._replace(payload=payload)
+
+
+@dataclass(frozen=True)
+class WindowExample(RowsExample):
+    """The members of one window."""
+
+    window: Lifetime
+    clip: Clip
+
     def smaller(self, least: int) -> Iterator[WindowExample]:
         """Yield examples with less members, but at least `least`, with simpler lifetimes and payloads, without clipping."""
         for rows in _fewer(self.rows, least):
             yield replace(self, rows=rows)
         for i, row in enumerate(self.rows):
-            payloads = simpler_payloads(row.payload) if self.made_up else ()
             others = [row._replace(le=life.le, re=life.re) for life in _simpler(row, self.window)]
-            for other in [*others, *(row._replace(payload=payload) for payload in payloads)]:
+            for other in [*others, *self.simpler(row)]:
                 yield replace(self, rows=(*self.rows[:i], other, *self.rows[i + 1 :]))
         if self.clip is not Clip.NONE:
             yield replace(self, clip=Clip.NONE)
@@ -100,7 +110,8 @@ def _given_members(subject: Subject) -> list[CHTRow[Any]]:
 
 
 def _window_example(subject: Subject, rng: Random, rows: Sequence[CHTRow[Any]]) -> WindowExample:
-    return WindowExample(tuple(rows), subject.window, rng.choice(subject.clips), rng.randrange(2**32), not subject.given)
+    clip, seed = rng.choice(subject.clips), rng.randrange(2**32)
+    return WindowExample(tuple(rows), seed, not subject.given, subject.window, clip)
 
 
 def _made_up(subject: Subject, rng: Random, size: int, wide: bool) -> list[CHTRow[Any]]:
@@ -132,31 +143,22 @@ def _member_life(window: Lifetime, rng: Random) -> Lifetime:
 
 
 @dataclass(frozen=True)
-class RowsExample:
-    """Rows in the order in which a stream operator sees them, and the seed of a law's random choices."""
+class OrderedExample(RowsExample):
+    """Rows in the order in which a stream operator sees them."""
 
-    rows: tuple[CHTRow[Any], ...]
-    seed: int
-    made_up: bool
-    """Whether payloads are made up, so that simpler ones may be made up too."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def smaller(self, least: int) -> Iterator[RowsExample]:
+    def smaller(self, least: int) -> Iterator[OrderedExample]:
         """Yield examples with one row less, but at least `least`, one after the other from 0 on, or with simpler payloads."""
         for i in range(len(self.rows) if len(self.rows) > least else 0):
             yield replace(self, rows=self.rows[:i] + self.rows[i + 1 :])
         in_a_row = tuple(row._replace(le=i, re=i + 1) for i, row in enumerate(self.rows))
         if in_a_row != self.rows:
             yield replace(self, rows=in_a_row)
-        for i, row in enumerate(self.rows if self.made_up else ()):
-            for payload in simpler_payloads(row.payload):
-                rows = (*self.rows[:i], row._replace(payload=payload), *self.rows[i + 1 :])
-                yield replace(self, rows=tuple(sorted(rows, key=row_order)))
+        for i, row in enumerate(self.rows):
+            for other in self.simpler(row):
+                yield replace(self, rows=tuple(sorted((*self.rows[:i], other, *self.rows[i + 1 :]), key=row_order)))
 
 
-def rows_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[RowsExample]:
+def rows_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[OrderedExample]:
     """Yield `n` examples with at least `least` rows, often of one instant; none if the caller has given fewer events."""
     if subject.given and len(subject.given) < least:
         return
@@ -167,7 +169,7 @@ def rows_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator
         else:
             starts = [rng.randint(-3, size) for _ in range(size)]
             rows = [CHTRow(le, le + rng.choice([1, 1, 5]), subject.draw_payload(rng)) for le in starts]
-        yield RowsExample(tuple(sorted(rows, key=row_order)), rng.randrange(2**32), not subject.given)
+        yield OrderedExample(tuple(sorted(rows, key=row_order)), rng.randrange(2**32), not subject.given)
 
 
 @dataclass(frozen=True)
@@ -190,12 +192,8 @@ class StreamExample:
             yield replace(self, events=tuple(e for e in self.events if isinstance(e, Cti) or e.id != id))
         for i in range(len(self.events)):
             rest = [*self.events[:i], *self.events[i + 1 :]]
-            if not problems(rest) and _ends(rest):
+            if not problems(rest) and all(row.re != INFINITY for row in CHT.from_events(rest)):
                 yield replace(self, events=tuple(rest))
-
-
-def _ends(events: Sequence[Event[Any]]) -> bool:
-    return all(row.re != INFINITY for row in CHT.from_events(events))
 
 
 def stream_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[StreamExample]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from typing import Any, Final, ForwardRef, TypeVar, get_args, get_origin, get_type_hints
 
-from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, In, IntervalEvent
+from streamdsl.udm.bases import AnyModule, In, IntervalEvent
 from streamdsl.udm.function_modules import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
-from streamdsl.udm.stream_operator import UDSO, AnyUDSO
+from streamdsl.udm.signatures import types_of_class
+from streamdsl.udm.stream_operator import AnyUDSO
 
-_ROOTS: Final = (AnyUDA, AnyUDO, UDSO)
 FUNCTION_MODULES: Final = (FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO)
 """The classes of modules that are functions."""
 _TAKE_ONE: Final = ("add_event_to_state", "process")
@@ -29,7 +30,7 @@ def payload_type(module: AnyModule | AnyUDSO) -> Any:
     """
     if isinstance(module, FUNCTION_MODULES):
         return _payload(_item(_annotated(module.function, 0)))
-    found = _argument(type(module), ())
+    found = _resolved(types_of_class(type(module))[0], type(module))
     if _says_something(found):
         return found
     annotated = [_annotated(getattr(type(module), name, None), 2) for name in _TAKE_ONE]
@@ -42,26 +43,14 @@ def _says_something(found: Any) -> bool:
     return found is not Any and not isinstance(found, TypeVar)
 
 
-def _argument(cls: Any, arguments: Sequence[Any]) -> Any:
-    """Return the first argument that a class gives to the root of all aggregates, operators, or stream operators."""
-    origin = get_origin(cls) or cls
-    if origin in _ROOTS:
-        return arguments[0] if arguments else Any
-    known = dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False))
-    for base in origin.__dict__.get("__orig_bases__", origin.__bases__):
-        if isinstance(get_origin(base) or base, type) and issubclass(get_origin(base) or base, _ROOTS):
-            given = [_resolved(known.get(argument, argument), origin) for argument in get_args(base)]
-            return _argument(base, given)
-    return Any
-
-
-def _resolved(argument: Any, cls: type) -> Any:
-    """Return the type of a forward reference."""
+def _resolved(argument: Any, module: type) -> Any:
+    """Return the type of a forward reference, in the Python module of a class or of one of its bases."""
     name = argument.__forward_arg__ if isinstance(argument, ForwardRef) else argument
     if not isinstance(name, str):
         return argument
+    names = ChainMap(*(dict(vars(sys.modules[cls.__module__])) for cls in module.__mro__))
     try:
-        return eval(name, vars(sys.modules[cls.__module__]))
+        return eval(name, {}, names)
     except Exception:  # a name that is local to a function, or for type checkers only
         return Any
 

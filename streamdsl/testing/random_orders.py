@@ -57,7 +57,8 @@ def _times(rows: Sequence[tuple[int, int, Any]]) -> list[int]:
 def _chain(id: str, le: int, re: int, payload: Any, times: Sequence[int], rng: Random) -> list[Change]:
     """Return an insertion and the corrections that bring its RE to `re`, in order."""
     wrong = rng.choice([0, 0, 1, 1, 2, 3])
-    ends = [*(_end_after(le, times, rng) for _ in range(wrong)), re]
+    later = [*(time for time in times if time > le), INFINITY]
+    ends = [*(rng.choice(later) for _ in range(wrong)), re]
     first: Change = Insert(id, le, ends[0], payload)
     return [first, *(Retract(id, le, old, new, payload) for old, new in itertools.pairwise(ends))]
 
@@ -65,11 +66,6 @@ def _chain(id: str, le: int, re: int, payload: Any, times: Sequence[int], rng: R
 def _spurious(id: str, payload: Any, times: Sequence[int], rng: Random) -> list[Change]:
     le = rng.choice(times)
     return _chain(id, le, le, payload, times, rng)
-
-
-def _end_after(le: int, times: Sequence[int], rng: Random) -> int:
-    later = [time for time in times if time > le]
-    return rng.choice([*later, INFINITY])
 
 
 def _interleave(chains: Sequence[Sequence[Change]], rng: Random) -> list[Change]:

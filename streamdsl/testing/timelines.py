@@ -131,10 +131,6 @@ class _TimeScale:
         """Return the column of a finite time."""
         return time - self.first if self.exact else self._columns[time]
 
-    @property
-    def _edge(self) -> int:
-        return self.last - self.first + CHRONON if self.exact else self.last + 4
-
     def picture(self, line: TimelineLine) -> str:
         """Return a line's drawing."""
         if line.cti:
@@ -145,7 +141,8 @@ class _TimeScale:
         elif line.re == line.le + CHRONON:
             shape = "*"
         else:
-            end = self._edge if line.re == INFINITY else self.column(line.re)
+            edge = self.last - self.first + CHRONON if self.exact else self.last + 4
+            end = edge if line.re == INFINITY else self.column(line.re)
             shape = f"[{'=' * (end - start - 1)}{'>' if line.re == INFINITY else ')'}"
         return "-" * start + shape
 

@@ -29,7 +29,7 @@ def signature(module: object) -> str:
     if isinstance(module, FunctionModule):
         takes, gives = _of_function(module.function, returns_many=isinstance(module, AnyUDO))
     else:
-        takes, gives = _of_class(module if isinstance(module, type) else type(module))
+        takes, gives = types_of_class(module if isinstance(module, type) else type(module))
     return f"{type_name(takes)} -> {type_name(gives)}"
 
 
@@ -69,7 +69,14 @@ def type_name(hint: object) -> str:
     return f"{name}[{', '.join(shown)}]" if shown else name
 
 
-def _of_class(cls: type) -> tuple[object, object]:
+def types_of_class(cls: type) -> tuple[object, object]:
+    """Return the types of members and of results that a class of modules gives its base as type arguments.
+
+    >>> from streamdsl.udm.bases import UDA
+    >>> class Longest(UDA[str, int]): ...
+    >>> types_of_class(Longest)
+    (<class 'str'>, <class 'int'>)
+    """
     return _passed_on(cls, getattr(cls, "__parameters__", ())) or (Any, Any)
 
 

@@ -25,7 +25,7 @@ from streamdsl.spark.lower import LOWERINGS, MODULES
 from streamdsl.spark.windowed import WINDOW_AGGREGATIONS
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.udm import builtin
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Grid, Snapshot
 from tests import spark_matrix
 from tests.operator_pages import FOLDER, SEMANTICS, families, pages, semantics, windows

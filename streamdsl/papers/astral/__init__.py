@@ -9,7 +9,7 @@ Numbers are exact: `int`, `Fraction`, or a float at its face value. `stream.wind
 the sequences themselves are the core's, in `streamdsl.windows.sequences`.
 """
 
-from streamdsl.papers.astral.transposing import transposable
+from streamdsl.papers.astral.transposition import transposable
 from streamdsl.windows.sequences import (
     AnySequence,
     GenericWindowSequence,

@@ -12,12 +12,10 @@ A group of streams has an order of batches, windows make relations of streams, `
 from streamdsl.papers.cql.batch_stream import BatchStream, Partition
 from streamdsl.papers.cql.batching import CCL, ORACLE, STREAMBASE, Batching
 from streamdsl.papers.cql.group_timeline import Batch, Timeline
-from streamdsl.papers.cql.relation import GroupedRelation, Relation
+from streamdsl.papers.cql.relation import GroupedRelation, Relation, table
 from streamdsl.papers.cql.relation_session import Changes, RelationSession
-from streamdsl.papers.cql.running_spread import RunningSpread
-from streamdsl.papers.cql.spreading import spread
+from streamdsl.papers.cql.spreading import RunningSpread, spread
 from streamdsl.papers.cql.stream_groups import StreamGroup, allowed, stream_group
-from streamdsl.papers.cql.window_relations import table
 
 __all__ = [
     "CCL",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -13,15 +13,16 @@ import numpy as np
 
 from streamdsl.errors import QueryError
 from streamdsl.papers.cql.batch_orders import TieOrder
-from streamdsl.papers.cql.expiry import LastTuples, LastTuplesByKey, TimeRange
+from streamdsl.papers.cql.batching import window_row
+from streamdsl.papers.cql.expiry import LastTuples, OwnTimeRange, TimeRange
 from streamdsl.papers.cql.group_timeline import Batch, Timeline
-from streamdsl.papers.cql.relation_window import Derivation, ExpiryPolicy, RelationWindow, SlidePolicy
-from streamdsl.papers.cql.slide_policies import EveryInstant, FromNthTuple, RangeSlide, RowSlide
+from streamdsl.papers.cql.relation_window import Derivation, Expiry, RelationWindow, Slide
+from streamdsl.papers.cql.slide_policies import FromNthTuple, OwnRangeSlide, RangeSlide, RowSlide
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
 from streamdsl.temporal import DurationLike, Record, Unit, is_calendar, to_duration
 from streamdsl.temporal.integers import whole_number
-from streamdsl.temporal.payload import fields_of, payload_order
+from streamdsl.temporal.payload import payload_order
 
 if TYPE_CHECKING:
     from streamdsl.papers.cql.relation import Relation
@@ -70,9 +71,8 @@ class BatchStream:
         >>> g.S.rows(2).select(lambda e: e.value).states()
         [((1, 1), ['a']), ((2, 1), ['a', 'b']), ((3, 1), ['a', 'b']), ((4, 1), ['b', 'c'])]
         """
-        size = None if n is None else whole_number(n, "rows takes", 1)
-        slide_policy = EveryInstant() if slide is None else RowSlide(whole_number(slide, "slide takes", 1))
-        return self._window(LastTuples(size), slide_policy)
+        expiry = Expiry if n is None else partial(LastTuples, whole_number(n, "rows takes", 1))
+        return self._window(expiry, FromNthTuple if slide is None else partial(RowSlide, whole_number(slide, "slide takes", 1)))
 
     def range(self, d: DurationLike | None, slide: DurationLike | None = None, clock: Clock = "group") -> Relation:
         """Return the tuples of the last `d` timestamps, the current one included (None: all; 0: the current one).
@@ -89,10 +89,10 @@ class BatchStream:
         """
         if clock not in ("group", "stream"):
             raise QueryError(f"there is no clock {clock!r}; the clocks are: 'group', 'stream'")
-        size = None if d is None else length(d, self.timeline.unit, "range takes", 0)
-        own = clock == "stream"
-        slide_policy = EveryInstant() if slide is None else RangeSlide(length(slide, self.timeline.unit, "slide takes", 1), own)
-        return self._window(TimeRange(size, own), slide_policy)
+        unit, own = self.timeline.unit, clock == "stream"
+        by_time, by_slide = (OwnTimeRange, OwnRangeSlide) if own else (TimeRange, RangeSlide)
+        expiry = Expiry if d is None else partial(by_time, length(d, unit, "range takes", 0))
+        return self._window(expiry, FromNthTuple if slide is None else partial(by_slide, length(slide, unit, "slide takes", 1)))
 
     def keep(self, n: int) -> Relation:
         """Return CCL's KEEP: the last `n` tuples, and none before there are so many.
@@ -103,7 +103,7 @@ class BatchStream:
         [((1, 1), []), ((1, 2), [1, 2]), ((2, 1), [2, 3])]
         """
         size = whole_number(n, "keep takes", 1)
-        return self._window(LastTuples(size), FromNthTuple(size))
+        return self._window(partial(LastTuples, size), partial(FromNthTuple, size))
 
     def partition_by(self, *names: str) -> Partition:
         """Divide the stream by fields, for windows on each part.
@@ -117,10 +117,10 @@ class BatchStream:
             raise QueryError(f"{names!r} are no fields to divide by", hint='name them: partition_by("k", "v")')
         return Partition(self, names)
 
-    def _window(self, expiry: ExpiryPolicy, slide_policy: SlidePolicy) -> Relation:
-        from streamdsl.papers.cql.window_relations import of_window
+    def _window(self, expiry: Callable[[], Expiry], slide: Callable[[], Slide]) -> Relation:
+        from streamdsl.papers.cql.relation import Relation
 
-        return of_window(self, RelationWindow(self.name, expiry, slide_policy, self.origin))
+        return Relation.of_window(self, RelationWindow(self.name, expiry, slide, self.origin))
 
     def events(self) -> list[tuple[Batch, Any]]:
         """Return the tuples by batch, then by payload.
@@ -180,19 +180,7 @@ class Partition:
         >>> g.S.partition_by("k").rows(1).select(lambda e: e.t).states()
         [((1, 1), [1]), ((2, 1), [2]), ((3, 1), [2, 3])]
         """
-        return self.stream._window(LastTuplesByKey(self.by, whole_number(n, "rows takes", 1)), EveryInstant())
-
-
-def window_row(payload: Any, t: int) -> Record:
-    """Return the record of a payload's fields and its tuple's timestamp, which hides a field `t`.
-
-    >>> window_row(7, 3)
-    Record(value=7, t=3)
-    """
-    fields = dict(payload) if type(payload) is dict else dict(fields_of(payload))
-    fields.pop("t", None)
-    fields["t"] = t
-    return Record(fields)
+        return self.stream._window(partial(LastTuples, whole_number(n, "rows takes", 1), self.by), FromNthTuple)
 
 
 def length(value: DurationLike, unit: Unit | None, what: str, least: int) -> int:

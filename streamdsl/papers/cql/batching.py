@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from streamdsl.errors import QueryError, shortened
 from streamdsl.papers.cql.group_timeline import Batch
+from streamdsl.temporal import Record
+from streamdsl.temporal.payload import fields_of
 
 
 @dataclass(frozen=True)
@@ -156,3 +158,15 @@ def by_stream(placed: Iterable[tuple[GivenTuple, Batch]], names: Iterable[str]) 
         payloads.append(given.payload)
         batches.append(at)
     return found
+
+
+def window_row(payload: Any, t: int) -> Record:
+    """Return the record of a payload's fields and its tuple's timestamp, which hides a field `t`.
+
+    >>> window_row(7, 3)
+    Record(value=7, t=3)
+    """
+    fields = dict(payload) if type(payload) is dict else dict(fields_of(payload))
+    fields.pop("t", None)
+    fields["t"] = t
+    return Record(fields)

@@ -1,130 +1,83 @@
-"""Expiry policies: a tuple expires after n more tuples, after some time, or after n more tuples of its key."""
+"""When tuples expire: never, after n more tuples (of their key), or after some time (paper 002, 4.5.1 to 4.5.3)."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from streamdsl.errors import FieldNotFound
 from streamdsl.papers.cql.group_timeline import Timeline
-from streamdsl.papers.cql.relation_window import ExpiryPolicy, ExpiryState, WindowTuple
+from streamdsl.papers.cql.relation_window import Expiry, WindowTuple
 from streamdsl.temporal.payload import payload_key
 
 
-@dataclass(frozen=True)
-class LastTuples(ExpiryPolicy):
-    """A tuple expires with the n-th one after it; with None never."""
+class LastTuples(Expiry):
+    """A tuple expires with the n-th one after it that has equal values in some fields; without fields with the n-th of all."""
 
-    n: int | None
+    counts = True
 
-    def start(self) -> ExpiryState:
-        return _Never() if self.n is None else _LastTuples(self.n)
+    def __init__(self, n: int, by: tuple[str, ...] = ()) -> None:
+        self._n = n
+        self._by = by
+        self._queues: dict[Hashable, deque[WindowTuple]] = {}
+        self._held = 0
 
-
-@dataclass(frozen=True)
-class TimeRange(ExpiryPolicy):
-    """A tuple expires at the first instant `d` after it: of the group, or (`own`) of the stream's own tuples."""
-
-    d: int | None
-    own: bool = False
-    counts = False
-
-    def start(self) -> ExpiryState:
-        if self.d is None:
-            return _Never()
-        span = max(self.d, 1)  # timestamps are integers: t' = t is t' > t - 1
-        return _LastOwnTimes(span) if self.own else _LastTimes(span)
-
-
-@dataclass(frozen=True)
-class LastTuplesByKey(ExpiryPolicy):
-    """A tuple expires with the n-th one after it that has equal values in some fields."""
-
-    by: tuple[str, ...]
-    n: int
-
-    def start(self) -> ExpiryState:
-        return _LastTuplesByKey(self.by, self.n)
-
-
-class _Never(ExpiryState):
-    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
-        return []
-
-
-class _Fifo(ExpiryState):
-    """A queue of tuples that expire in order of arrival; O(1) amortized per tuple."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._held: deque[WindowTuple] = deque()
-
-    @property
-    def held(self) -> int:
-        return len(self._held)
-
-
-class _LastTuples(_Fifo):
-    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
-        return [gone for member in members if (gone := _evict(self._held, self._size, member))]
-
-
-class _LastTimes(_Fifo):
-    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
-        self._held.extend(members)
-        left = []
-        while self._held and self._held[0].t + self._size <= timeline.span[1]:
-            member = self._held.popleft()
-            member.left = timeline.at_time(member.t + self._size)
-            left.append(member)
-        return left
-
-
-class _LastOwnTimes(_Fifo):
     def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
         left = []
         for member in members:
-            while self._held and self._held[0].t + self._size <= member.t:
-                gone = self._held.popleft()
-                gone.left = member.came
-                left.append(gone)
-            self._held.append(member)
-        return left
-
-
-class _LastTuplesByKey(ExpiryState):
-    def __init__(self, by: tuple[str, ...], n: int) -> None:
-        self._by = by
-        self._n = n
-        self._held: dict[Hashable, deque[WindowTuple]] = {}
-        self._count = 0
-
-    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
-        left = [gone for member in members if (gone := _evict(self._part(member), self._n, member))]
-        self._count += len(members) - len(left)
+            queue = self._queues.setdefault(self._key(member), deque())
+            queue.append(member)
+            if len(queue) > self._n:
+                left.append(queue.popleft())
+                left[-1].left = member.came
+        self._held += len(members) - len(left)
         return left
 
     @property
     def held(self) -> int:
-        return self._count
+        return self._held
 
-    def _part(self, member: WindowTuple) -> deque[WindowTuple]:
+    def _key(self, member: WindowTuple) -> Hashable:
         try:
-            key = tuple(payload_key(member.payload[name]) for name in self._by)
+            return tuple(payload_key(member.payload[name]) for name in self._by)
         except KeyError as missing:
             raise FieldNotFound(missing.args[0], member.payload) from None
-        found = self._held.get(key)
-        if found is None:
-            found = self._held[key] = deque()
-        return found
 
 
-def _evict(held: deque[WindowTuple], n: int, member: WindowTuple) -> WindowTuple | None:
-    """Append a tuple to a queue of at most n; return the tuple that expires, or None."""
-    held.append(member)
-    if len(held) <= n:
-        return None
-    gone = held.popleft()
-    gone.left = member.came
-    return gone
+class TimeRange(Expiry):
+    """A tuple expires at the first instant of the group that is `d` after it; in order of arrival, O(1) amortized per tuple."""
+
+    def __init__(self, d: int) -> None:
+        self._d = max(d, 1)  # timestamps are integers: t' = t is t' > t - 1
+        self._queue: deque[WindowTuple] = deque()
+
+    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
+        self._queue.extend(members)
+        left = self._before(timeline.span[1])
+        for gone in left:
+            gone.left = timeline.at_time(gone.t + self._d)
+        return left
+
+    @property
+    def held(self) -> int:
+        return len(self._queue)
+
+    def _before(self, t: int) -> list[WindowTuple]:
+        """Remove and return the tuples that have expired by a timestamp."""
+        left = []
+        while self._queue and self._queue[0].t + self._d <= t:
+            left.append(self._queue.popleft())
+        return left
+
+
+class OwnTimeRange(TimeRange):
+    """A tuple expires with the first tuple of its stream that is `d` after it."""
+
+    def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
+        left = []
+        for member in members:
+            for gone in self._before(member.t):
+                gone.left = member.came
+                left.append(gone)
+            self._queue.append(member)
+        return left

@@ -43,29 +43,17 @@ class Timeline:
         self.span = span
         self.base = base
         self.places: list[int] = []
-        self._times: list[int] = []
-        self._starts: list[int] = []
-        self._place_of: dict[Batch, int] = {}
-        self.end = self._number(base)
+        place, time = base, span[0]
+        for t, _ in batches:
+            if t >= time:
+                place, time = place + t - time, t + 1
+            self.places.append(place)
+            place += 1
+        self.end = place + span[1] + 1 - time
+        self._place_of = dict(zip(batches, self.places, strict=True))
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.batches)} batches from {self.span[0]} to {self.span[1]}>"
-
-    def _number(self, place: int) -> int:
-        time = self.span[0]
-        for batch in self.batches:
-            if batch[0] >= time:
-                place += batch[0] - time
-                time = batch[0] + 1
-                self._times.append(batch[0])
-                self._starts.append(place)
-            self._place_of[batch] = place
-            self.places.append(place)
-            place += 1
-        end = place + self.span[1] + 1 - time
-        self._times.append(self.span[1] + 1)
-        self._starts.append(end)
-        return end
 
     def __iter__(self) -> Iterator[Batch]:
         return map(self.batch_at, range(self.base, self.end))
@@ -79,8 +67,9 @@ class Timeline:
         """Return the number of the first instant at or after a timestamp; `end` if there is none."""
         if t > self.span[1]:
             return self.end
-        after = bisect_left(self._times, t)
-        return max(self._starts[after] - (self._times[after] - t), self.base)
+        n = bisect_left(self.batches, (t, 0))
+        start, place = (self.batches[n][0], self.places[n]) if n < len(self.batches) else (self.span[1] + 1, self.end)
+        return max(place - (start - t), self.base)
 
     def batch_at(self, place: int) -> Batch:
         """Return what has a number: a batch, or `(t, 1)` of an empty timestamp."""

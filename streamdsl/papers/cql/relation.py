@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -15,9 +15,11 @@ from streamdsl.papers.cql.batching import ORACLE, Batching
 from streamdsl.papers.cql.group_timeline import Batch, Timeline, common, merged
 from streamdsl.papers.cql.relation_session import RelationSession
 from streamdsl.papers.cql.relation_streams import Event
-from streamdsl.papers.cql.relation_window import Derivation, RelationWindow, TableRows
+from streamdsl.papers.cql.relation_window import Derivation, RelationWindow, TableRows, WindowTuple
+from streamdsl.plan.node import Source
+from streamdsl.sources import from_rows
 from streamdsl.stream import GroupedStream, Stream
-from streamdsl.temporal import DurationLike
+from streamdsl.temporal import INFINITY, DurationLike
 
 Semantics: TypeAlias = Literal["delta", "difference"]
 At: TypeAlias = Literal["all", "batches", "slides"]
@@ -53,6 +55,17 @@ class Relation:
     windows: Mapping[str, RelationWindow | TableRows] = field(default_factory=dict)
     """The window, or the table, that each source of `stream` is."""
     orders: TieOrder = field(default_factory=GivenOrder)
+
+    @staticmethod
+    def of_window(stream: BatchStream, window: RelationWindow) -> Relation:
+        """Return the relation of a window on a stream."""
+        running = window.start()
+        arranged = stream.arranged() if running.expiry.counts else range(len(stream.payloads))
+        rows, timeline = stream.rows_of, stream.timeline
+        members = [WindowTuple(n, rows[n], rows[n]["t"], timeline.place_of(stream.batches[n])) for n in arranged]
+        lives: Stream[Any] = from_rows([(each.le, each.re, each.payload) for each in running.step(members, timeline)])
+        slides = list(running.slide.forming()) if running.slide.slides else ()
+        return Relation(lives, timeline, stream.group_places, slides, {_source(lives): window}, stream.orders)
 
     def where(self, p: Callable[[Any], object]) -> Relation:
         """Keep the rows for which `bool(p(row))` is true.
@@ -292,3 +305,22 @@ class GroupedRelation:
 def _check_relation(other: object) -> None:
     if not isinstance(other, Relation):
         raise QueryError(f"{other!r} is no relation", hint="make a stream one with a window, and rows with cql.table(rows)")
+
+
+def table(rows: Iterable[Any]) -> Relation:
+    """Return a relation with the same rows at every batch, of whichever group it is joined with.
+
+    >>> from streamdsl import cql
+    >>> g = cql.stream_group(S=[({"k": 1}, 1)])
+    >>> g.S.rows(1).join(cql.table([{"k": 1, "name": "one"}]), on="k", select=lambda l, r: r.name).states()
+    [((1, 1), ['one'])]
+    """
+    if not isinstance(rows, Iterable):
+        raise QueryError(f"{rows!r} is no list of rows", hint='cql.table([{"k": 1}])')
+    static = TableRows(tuple(rows))
+    lives: Stream[Any] = from_rows([(0, INFINITY, row) for row in static.rows])
+    return Relation(lives, windows={_source(lives): static})
+
+
+def _source(stream: Stream[Any]) -> str:
+    return next(node.source for node in stream.plan().walk() if isinstance(node, Source))

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.papers.cql import relation_streams
 from streamdsl.papers.cql.batch_orders import TieOrder
-from streamdsl.papers.cql.batch_stream import window_row
-from streamdsl.papers.cql.batching import Batching, GivenTuple, numbered, read_named
+from streamdsl.papers.cql.batching import Batching, GivenTuple, numbered, read_named, window_row
 from streamdsl.papers.cql.group_clock import GroupClock
 from streamdsl.papers.cql.group_timeline import Batch, Timeline
 from streamdsl.papers.cql.relation_window import Derivation, RelationWindow, RunningWindow, TableRows, WindowTuple
@@ -119,7 +118,7 @@ class RunningRelation:
         self.session = query.stream.open()
         self._statics = {source: window for source, window in query.windows.items() if isinstance(window, TableRows)}
         self._inputs = [
-            _WindowInput(source, window, window.start(), orders, _derived(window.origin, orders, derived))
+            _WindowInput(source, window.stream, window.start(), orders, _derived(window.origin, orders, derived))
             for source, window in query.windows.items()
             if isinstance(window, RelationWindow)
         ]
@@ -180,7 +179,8 @@ class RunningDerivation:
             changed = self._running.step(arrivals, timeline)
             rows = {**self._running.rows, **changed} if self._read is relation_streams.alive else changed
             events = sorted(self._read(relation_streams.in_order(rows.values()), timeline), key=lambda event: event[0])
-            self._part, self._found = timeline, [_arrival(payload, timeline, place) for place, payload in events]
+            dated = ((place, payload, timeline.batch_at(place)[0]) for place, payload in events)
+            self._part, self._found = timeline, [(window_row(payload, t), t, place) for place, payload, t in dated]
         return self._found
 
 
@@ -189,15 +189,15 @@ class _WindowInput:
     """A window that feeds a source of the query."""
 
     source: str
-    window: RelationWindow
+    stream: str
     running: RunningWindow
     orders: TieOrder
     derived: RunningDerivation | None
     seen: int = 0
 
     def step(self, arrivals: Arrivals, timeline: Timeline) -> list[Insert[Any] | Retract]:
-        coming = self.derived.step(arrivals, timeline) if self.derived else arrivals.get(self.window.stream, ())
-        if self.window.expiry.counts:
+        coming = self.derived.step(arrivals, timeline) if self.derived else arrivals.get(self.stream, ())
+        if self.running.expiry.counts:
             sizes = [len(list(same)) for _, same in groupby(coming, key=lambda each: each[2])]
             coming = [coming[n] for n in self.orders.arrange(sizes)]
         members = [WindowTuple(self.seen + n, row, t, place) for n, (row, t, place) in enumerate(coming)]
@@ -227,11 +227,6 @@ def _arrivals(placed: Sequence[tuple[GivenTuple, Batch]], timeline: Timeline) ->
     for given, at in placed:
         found.setdefault(given.stream, []).append((window_row(given.payload, given.t), given.t, timeline.place_of(at)))
     return found
-
-
-def _arrival(payload: Any, timeline: Timeline, place: int) -> Arrival:
-    t = timeline.batch_at(place)[0]
-    return window_row(payload, t), t, place
 
 
 def _placed(events: Sequence[relation_streams.Event], timeline: Timeline) -> list[tuple[Batch, Any]]:

@@ -1,7 +1,7 @@
 """Windows as functions from tuples to lifetimes in the relation (paper 002, 4.5).
 
-A window has two parts. An `ExpiryPolicy` says when a tuple expires; a `SlidePolicy` says at which instants the relation takes a
-new state: arrivals and expiries in between show at the next such instant.
+A window has two parts. Its `Expiry` says when a tuple expires; its `Slide` says at which instants the relation takes a new state:
+arrivals and expiries in between show at the next such instant.
 """
 
 from __future__ import annotations
@@ -28,23 +28,15 @@ class WindowTuple:
     le: int | None = None
 
 
-class ExpiryPolicy(ABC):
-    """Decides when tuples expire."""
+class Expiry:
+    """Decides when tuples expire, and holds those that have not; this one, that none does."""
 
-    counts = True
+    counts = False
     """Whether the order of simultaneous tuples counts."""
 
-    @abstractmethod
-    def start(self) -> ExpiryState:
-        """Return the initial state of the policy."""
-
-
-class ExpiryState(ABC):
-    """The state of an expiry policy: the tuples that have not expired."""
-
-    @abstractmethod
     def admit(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[WindowTuple]:
         """Add the tuples of a part of the timeline, in order; return those that expire in it, with `left` set."""
+        return []
 
     @property
     def held(self) -> int:
@@ -52,19 +44,11 @@ class ExpiryState(ABC):
         return 0
 
 
-class SlidePolicy(ABC):
+class Slide(ABC):
     """Decides at which instants the relation takes a new state."""
 
-    @abstractmethod
-    def start(self) -> SlideState:
-        """Return the initial state of the policy."""
-
     slides = True
-    """Whether a window with this policy has a slide."""
-
-
-class SlideState(ABC):
-    """The state of a slide policy."""
+    """Whether the window has a slide."""
 
     @abstractmethod
     def move(self, members: Sequence[WindowTuple], timeline: Timeline) -> bool:
@@ -81,17 +65,17 @@ class SlideState(ABC):
 
 @dataclass(frozen=True)
 class RelationWindow:
-    """A window on a stream of a group."""
+    """A window on a stream of a group: how its parts are made, for each run anew."""
 
     stream: str
-    expiry: ExpiryPolicy
-    slide_policy: SlidePolicy
+    expiry: Callable[[], Expiry]
+    slide: Callable[[], Slide]
     origin: Derivation | None = None
     """How the stream is made, if it is derived from a relation."""
 
     def start(self) -> RunningWindow:
         """Return the window without tuples."""
-        return RunningWindow(self.expiry.start(), self.slide_policy.start())
+        return RunningWindow(self.expiry(), self.slide())
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +106,16 @@ class RunningWindow:
     the next new state.
     """
 
-    def __init__(self, expiry: ExpiryState, slide_policy: SlideState) -> None:
-        self._expiry = expiry
-        self._slide_policy = slide_policy
+    def __init__(self, expiry: Expiry, slide: Slide) -> None:
+        self.expiry = expiry
+        self.slide = slide
         self._waiting: list[WindowTuple] = []
         self._room = 64
 
     def step(self, members: Sequence[WindowTuple], timeline: Timeline) -> list[Insert[Any] | Retract]:
         """Process a part of the timeline and its tuples, in order; return the changes of the window's rows."""
-        left = self._expiry.admit(members, timeline)
-        formed = self._slide_policy.move(members, timeline)
+        left = self.expiry.admit(members, timeline)
+        formed = self.slide.move(members, timeline)
         self._waiting += members
         self._waiting += [member for member in left if member.le is not None]
         if not formed and len(self._waiting) < self._room:
@@ -144,18 +128,14 @@ class RunningWindow:
     @property
     def held(self) -> int:
         """The number of tuples in the window, or waiting for the next new state."""
-        return max(self._expiry.held, len(self._waiting))
-
-    def forming(self) -> Sequence[int]:
-        """Return the instants of the last part with a new state."""
-        return self._slide_policy.forming()
+        return max(self.expiry.held, len(self._waiting))
 
     def _settle(self, member: WindowTuple) -> Insert[Any] | Retract | None:
         """Return the change of a waiting tuple; None before the next new state, and if the tuple expires before that."""
-        re = None if member.left == INFINITY else self._slide_policy.first(member.left)
+        re = None if member.left == INFINITY else self.slide.first(member.left)
         if member.le is not None:
             return None if re is None else Retract(member.id, member.le, INFINITY, re)
-        le = self._slide_policy.first(member.came)
+        le = self.slide.first(member.came)
         if le is None or le == re:
             return None
         member.le = le

@@ -1,62 +1,21 @@
-"""Slide policies: a window takes a new state at every instant, from the n-th tuple on, or by its slide (paper 002, 4.5.4, 9)."""
+"""At which instants a window takes a new state: all, from the n-th tuple on, or by its slide (paper 002, 4.5.4, 9)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from streamdsl.papers.cql.group_timeline import Timeline
-from streamdsl.papers.cql.relation_window import SlidePolicy, SlideState, WindowTuple
+from streamdsl.papers.cql.relation_window import Slide, WindowTuple
 
 
-@dataclass(frozen=True)
-class EveryInstant(SlidePolicy):
-    """The state changes at every instant."""
+class FromNthTuple(Slide):
+    """Every instant from the n-th tuple on."""
 
     slides = False
 
-    def start(self) -> SlideState:
-        return _FromNthTupleState(0)
-
-
-@dataclass(frozen=True)
-class FromNthTuple(SlidePolicy):
-    """The state changes at every instant from the n-th tuple on."""
-
-    n: int
-    slides = False
-
-    def start(self) -> SlideState:
-        return _FromNthTupleState(self.n)
-
-
-@dataclass(frozen=True)
-class RowSlide(SlidePolicy):
-    """The state changes at each batch by which m tuples have come since the last change."""
-
-    m: int
-
-    def start(self) -> SlideState:
-        return _EveryRows(self.m)
-
-
-@dataclass(frozen=True)
-class RangeSlide(SlidePolicy):
-    """The state changes at timestamps divisible by m: at all instants of the group, or (`own`) at batches of the stream."""
-
-    m: int
-    own: bool = False
-
-    def start(self) -> SlideState:
-        return _EveryOwnTimes(self.m) if self.own else _EveryTimes(self.m)
-
-
-class _FromNthTupleState(SlideState):
-    """The state of a policy that changes at every instant from the n-th tuple on."""
-
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int = 0) -> None:
         self._missing = n
         self._opened: int | None = None
         self._end = 0
@@ -78,8 +37,8 @@ class _FromNthTupleState(SlideState):
         return range(self._end if self._opened is None else self._opened, self._end)
 
 
-class _AtBatches(SlideState):
-    """The state of a policy that changes at some batches of the stream."""
+class AtBatches(Slide):
+    """Some batches of the stream."""
 
     def __init__(self, m: int) -> None:
         self._m = m
@@ -93,7 +52,9 @@ class _AtBatches(SlideState):
         return self._forming
 
 
-class _EveryRows(_AtBatches):
+class RowSlide(AtBatches):
+    """Each batch by which m tuples have come since the last such batch."""
+
     def __init__(self, m: int) -> None:
         super().__init__(m)
         self._since = 0
@@ -108,14 +69,18 @@ class _EveryRows(_AtBatches):
         return bool(self._forming)
 
 
-class _EveryOwnTimes(_AtBatches):
+class OwnRangeSlide(AtBatches):
+    """The batches of the stream at timestamps divisible by m."""
+
     def move(self, members: Sequence[WindowTuple], timeline: Timeline) -> bool:
         batches = dict.fromkeys((member.came, member.t) for member in members)
         self._forming = [came for came, t in batches if t % self._m == 0]
         return bool(self._forming)
 
 
-class _EveryTimes(SlideState):
+class RangeSlide(Slide):
+    """All instants of the group at timestamps divisible by m."""
+
     def __init__(self, m: int) -> None:
         self._m = m
         self._timeline = Timeline((), (0, -1))

@@ -26,13 +26,13 @@ from streamdsl.papers.out_of_order.items import (
     number,
     tightness,
 )
-from streamdsl.papers.out_of_order.join import BandJoin, EqualityJoin
 from streamdsl.papers.out_of_order.low_level import LowLevelAggregate, roll_up
-from streamdsl.papers.out_of_order.operator import Operator, Punctuated
 from streamdsl.papers.out_of_order.pair_aggregate import PairAggregate
+from streamdsl.papers.out_of_order.punctuated_join import BandJoin, EqualityJoin
+from streamdsl.papers.out_of_order.punctuated_operator import Operator, Punctuated
+from streamdsl.papers.out_of_order.punctuated_union import Union
 from streamdsl.papers.out_of_order.restamp import Chain, OfAttribute, OfPairs, OfWindows
 from streamdsl.papers.out_of_order.smooth import Smooth
-from streamdsl.papers.out_of_order.union import Union
 from streamdsl.papers.out_of_order.window_numbers import extent, wids
 from streamdsl.temporal.time import INFINITY
 

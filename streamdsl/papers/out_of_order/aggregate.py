@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+from streamdsl.papers.common.partial_aggregates import PartialAggregate, aggregate_of
+from streamdsl.papers.common.row_functions import hashable, reader
 from streamdsl.papers.out_of_order.items import Order, Time, Tuple, WindowResult, check_order, check_positive, floor_to
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
-from streamdsl.papers.out_of_order.partial_aggregates import PartialAggregate, aggregate_of
-from streamdsl.papers.out_of_order.row_functions import hashable, reader
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender
 from streamdsl.papers.out_of_order.window_numbers import extent, wids
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order
@@ -122,9 +122,7 @@ class WindowBuffer:
 
     def complete(self, open_from: int, shape: tuple[Time, Time]) -> list[WindowResult]:
         """Compute the windows before the first that is still open, and forget the tuples that are in no other one."""
-        found: list[WindowResult] = []
-        for wid in self._ids(open_from, shape):
-            found += self._window(wid, shape)
+        found = [result for wid in self._ids(open_from, shape) for result in self._window(wid, shape)]
         self._open_from = max(self._open_from, open_from)
         del self._tuples[: self._place(extent(open_from, *shape)[0])]
         return found

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamdsl.errors import QueryError
+from streamdsl.papers.common.row_functions import hashable, reader
 from streamdsl.papers.out_of_order.items import Punctuation, Time, Tuple, check_positive, floor_to, minus
 from streamdsl.papers.out_of_order.key_clocks import KeyClocks
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender, check_time
-from streamdsl.papers.out_of_order.row_functions import hashable, reader
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender, check_time
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.progress_policy import Progress
 from streamdsl.temporal.time import INFINITY
@@ -59,10 +59,6 @@ class Input(Punctuated):
             self._clocks.expect(hashable(known))
         self._sent = PunctuationSender()
         self.dropped = 0
-
-    @property
-    def buffered(self) -> int:
-        return 0
 
     @property
     def data_time(self) -> Time:
@@ -129,8 +125,7 @@ class Sort(Punctuated):
         return []
 
     def _on_progress(self, input: int) -> Items:
-        bound = self._bounds[0]
-        return [*(self._held.up_to(bound) if bound >= INFINITY else self._held.below(bound)), Punctuation(bound)]
+        return [*self._held.complete(self._bounds[0]), Punctuation(self._bounds[0])]
 
 
 class Describe(Punctuated):
@@ -146,10 +141,6 @@ class Describe(Punctuated):
         super().__init__()
         self._slide = slide
         self._sent = PunctuationSender()
-
-    @property
-    def buffered(self) -> int:
-        return 0
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         return [item]

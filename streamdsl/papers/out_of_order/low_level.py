@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
 from streamdsl.expr.schema import as_payload
+from streamdsl.papers.common.row_functions import hashable
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Item,
@@ -20,8 +21,7 @@ from streamdsl.papers.out_of_order.items import (
     check_positive,
     floor_to,
 )
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, check_time
-from streamdsl.papers.out_of_order.row_functions import hashable
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, check_time
 from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streamdsl.errors import QueryError
+from streamdsl.papers.common.partial_aggregates import aggregate_of
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Item,
@@ -17,8 +18,7 @@ from streamdsl.papers.out_of_order.items import (
     Tuple,
     Unmatched,
 )
-from streamdsl.papers.out_of_order.operator import Items, Punctuated
-from streamdsl.papers.out_of_order.partial_aggregates import aggregate_of
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
 

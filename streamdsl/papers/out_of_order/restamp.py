@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
+from streamdsl.papers.common.row_functions import reader
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Item,
@@ -16,8 +17,14 @@ from streamdsl.papers.out_of_order.items import (
     Unmatched,
     WindowResult,
 )
-from streamdsl.papers.out_of_order.operator import Items, Operator, Punctuated, PunctuationSender, check_operator, check_time
-from streamdsl.papers.out_of_order.row_functions import reader
+from streamdsl.papers.out_of_order.punctuated_operator import (
+    Items,
+    Operator,
+    Punctuated,
+    PunctuationSender,
+    check_operator,
+    check_time,
+)
 from streamdsl.papers.out_of_order.window_numbers import extent
 from streamdsl.temporal.time import INFINITY
 
@@ -30,10 +37,6 @@ class Restamp(Punctuated):
     def __init__(self) -> None:
         super().__init__()
         self._sent = PunctuationSender()
-
-    @property
-    def buffered(self) -> int:
-        return 0
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         return super()._on_other(item, input)

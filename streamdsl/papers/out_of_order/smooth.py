@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from streamdsl.papers.out_of_order.items import Item, Joined, JointPunctuation, Punctuation, Time, Tuple, Unmatched, WindowResult
-from streamdsl.papers.out_of_order.operator import Items, Operator, check_operator
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Operator, check_operator
 from streamdsl.temporal.integers import whole_number
 from streamdsl.temporal.time import INFINITY
 

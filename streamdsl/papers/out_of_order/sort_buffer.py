@@ -6,6 +6,7 @@ import heapq
 from typing import Any
 
 from streamdsl.papers.out_of_order.items import Time
+from streamdsl.temporal.time import INFINITY
 
 
 class SortBuffer:
@@ -13,7 +14,7 @@ class SortBuffer:
 
     >>> buffer = SortBuffer()
     >>> for ts in (5, 3, 9): buffer.add(ts, str(ts))
-    >>> buffer.below(6), len(buffer)
+    >>> buffer.complete(6), len(buffer)
     (['3', '5'], 1)
     """
 
@@ -28,17 +29,17 @@ class SortBuffer:
         heapq.heappush(self._heap, (ts, self._came, thing))
         self._came += 1
 
-    def below(self, bound: Time) -> list[Any]:
-        """Pop the items before a bound, in order."""
-        heap, found = self._heap, []
-        while heap and heap[0][0] < bound:
-            found.append(heapq.heappop(heap)[2])
-        return found
-
     def up_to(self, bound: Time) -> list[Any]:
         """Pop the items up to a bound, in order."""
         heap, found = self._heap, []
         while heap and heap[0][0] <= bound:
+            found.append(heapq.heappop(heap)[2])
+        return found
+
+    def complete(self, bound: Time) -> list[Any]:
+        """Pop the items that punctuation completes, in order: those before it, at the end of the stream all."""
+        heap, found = self._heap, []
+        while heap and (heap[0][0] < bound or bound >= INFINITY):
             found.append(heapq.heappop(heap)[2])
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.trace import Trace
+from streamdsl.papers.secret.profile_trace import Trace
 from streamdsl.papers.secret.tuples import Tuple
 from streamdsl.temporal.payload import payload_order
 

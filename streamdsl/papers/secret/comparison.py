@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import combinations
 from typing import Any, Final
 
 from streamdsl.errors import QueryError
 from streamdsl.papers.secret.profile import Profile
-from streamdsl.papers.secret.scope import Scope
-from streamdsl.papers.secret.trace import SHOWN, Trace, columns, simulate
+from streamdsl.papers.secret.profile_trace import SHOWN, Trace, simulate
 from streamdsl.papers.secret.tuples import Given, Tuple, read
+from streamdsl.papers.secret.window_scope import Scope
+from streamdsl.temporal.html import columns, table, text
 from streamdsl.temporal.payload import payload_key
 
 DIMENSIONS: Final = ("Scope", "Content", "Report", "Tick")
@@ -132,10 +134,7 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         from streamdsl.papers.secret.trace_picture import draw
-        from streamdsl.temporal.html import table, text
 
         lines = "\n".join(map(str, self.differences)) or "the answers are the same"
         cells = ([escape(cell) for cell in row] for row in self.rows()[:SHOWN])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from streamdsl.papers.secret.profile import Report
-from streamdsl.papers.secret.scope import Interval, Scope, closes, intervals, leaving, opening
 from streamdsl.papers.secret.tuples import Tuple
+from streamdsl.papers.secret.window_scope import Interval, Scope, closes, intervals, leaving, opening
 
 COMPACT = 256
 """The number of forgotten tuples, besides that of kept ones, at which storage is compacted."""
@@ -80,13 +80,12 @@ class TimeContent(Content):
         self._tuples.insert(place, tuple)
 
     def at(self, t: int) -> list[Observation]:
-        before = dict(self._before(t))
+        before = {self._key(n, interval): self._inside(interval) for n, interval in enumerate(self._scopes(t - 1))}
         ends = closes(t, self.t0, self.size, self.slide)
         found = []
         for number, interval in enumerate(self._scopes(t)):
             inside = self._inside(interval)
-            key = interval[0] if self._kind is Scope.ALL_OPEN else number
-            changed = not _same(inside, before.get(key, (0, 0)))
+            changed = not _same(inside, before.get(self._key(number, interval), (0, 0)))
             closing = ends and interval[1] == t and interval[1] - interval[0] == self.size
             found.append(Observation(interval, self._of(inside), changed, closing))
         return found
@@ -94,10 +93,9 @@ class TimeContent(Content):
     def _scopes(self, t: int) -> list[Interval]:
         return intervals(t, self.t0, self.size, self.slide, self._kind)
 
-    def _before(self, t: int) -> Iterator[tuple[int, Interval]]:
-        """Yield what was inside an instant before, by window where there are several."""
-        for number, interval in enumerate(self._scopes(t - 1)):
-            yield (interval[0] if self._kind is Scope.ALL_OPEN else number), self._inside(interval)
+    def _key(self, number: int, interval: Interval) -> int:
+        """Return what a window has in common with itself an instant before: its start, where there are several."""
+        return interval[0] if self._kind is Scope.ALL_OPEN else number
 
     def _inside(self, interval: Interval) -> Interval:
         low = bisect_right(self._places, interval[0], self._gone)
@@ -166,7 +164,7 @@ class CountContent(Content):
     def at(self, t: int) -> list[Observation]:
         interval, before = self._scope(t), self._scope(t - 1)
         content = self._of(interval)
-        closing = len(content) == self.size and self._place(interval[1]) == t
+        closing = len(content) == self.size and self._places[interval[1] - 1 - self._forgotten] == t
         return [Observation(interval, content, not _same(interval, before), closing, len(content) == self.size)]
 
     def _scope(self, t: int) -> Interval:
@@ -182,9 +180,6 @@ class CountContent(Content):
     def _of(self, interval: Interval) -> list[Tuple]:
         low, high = (number - self._forgotten for number in interval)
         return self._tuples[low:high] if low < high else []
-
-    def _place(self, number: int) -> int:
-        return self._places[number - 1 - self._forgotten]
 
     def instants(self, report: Report, invoked: range) -> Iterable[int]:
         if report.content_change or report.window_close:

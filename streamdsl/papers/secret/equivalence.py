@@ -11,10 +11,10 @@ from typing import Any, Final
 from streamdsl.papers.secret.comparison import Comparison, compare
 from streamdsl.papers.secret.input_feeds import bundle
 from streamdsl.papers.secret.profile import Profile, Tick, check_profile
-from streamdsl.papers.secret.scope import check_window
+from streamdsl.papers.secret.profile_trace import simulate
 from streamdsl.papers.secret.search import Assumption, assumed, ended, streams
-from streamdsl.papers.secret.trace import simulate
 from streamdsl.papers.secret.tuples import Tuple
+from streamdsl.papers.secret.window_scope import check_window
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from streamdsl.errors import QueryError
 from streamdsl.papers.secret.black_box import BlackBox, Engine, Experiment, ordered
 from streamdsl.papers.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
 from streamdsl.papers.secret.report_values import Values, evaluator
-from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.search import ended, some
 from streamdsl.papers.secret.simulation import Simulation
 from streamdsl.papers.secret.start import At, FromFirst, Grid
 from streamdsl.papers.secret.tuples import Given, Tuple, read
+from streamdsl.papers.secret.window_scope import Scope, check_window
 
 WINDOWS: Final = ((5, 1), (5, 2), (3, 3))
 """A slide of one time unit, a longer one, and tumbling windows."""

@@ -9,17 +9,17 @@ asked of the pair: `content_change` that either has changed, `window_close` that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.content import Observation, TimeContent
+from streamdsl.papers.secret.content import Content, Observation, TimeContent
 from streamdsl.papers.secret.profile import Profile, Report, check_profile
-from streamdsl.papers.secret.scope import Scope, check_window
-from streamdsl.papers.secret.simulation import fed
+from streamdsl.papers.secret.simulation import Observer, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, read
+from streamdsl.papers.secret.window_scope import Scope, check_window
 
 
 class Joined(NamedTuple):
@@ -62,12 +62,19 @@ def simulate_join(
     [(3, [('a', 'x')]), (4, [('a', 'x'), ('b', 'x')])]
     """
     _check(profile, left, right, closing)
-    found: list[Joined] = []
-    running: _Join | None = None
-    for each in fed(profile, _merged(left, right)):
-        running = running or _Join(profile, (left, right), each.t_app, closing == "all")
-        found.extend(running.push(each, on))
-    return found
+    tuples = fed(profile, _merged(left, right))
+    if not tuples:
+        return []
+    starts = [profile.start(tuples[0].t_app, side.size, side.slide) for side in (left, right)]
+    contents = [TimeContent(t0, side.size, side.slide) for t0, side in zip(starts, (left, right), strict=True)]
+    observer = Observer(profile.report, Ticker(min(starts), profile.tick), _PairContent(contents, closing == "all"))
+    return [_joined(step, on) for each in tuples for step in observer.look(each) if step.reported]
+
+
+def _joined(step: Step, on: Callable[[Any, Any], object]) -> Joined:
+    assert isinstance(step.seen, _PairObservation)
+    left, right = step.seen.sides
+    return Joined(step.t_sys, step.t, left, right, [(a, b) for a in left for b in right if on(a, b)])
 
 
 def _check(profile: Profile, left: object, right: object, closing: object) -> None:
@@ -81,47 +88,41 @@ def _check(profile: Profile, left: object, right: object, closing: object) -> No
         raise QueryError(f"a join looks at the active windows, not at {profile.scope.words}", hint="replace(profile, scope=...)")
 
 
-class _Join:
-    """Two contents with one ticker."""
+@dataclass(frozen=True, slots=True)
+class _PairObservation(Observation):
+    """What is observed of two windows; the content is empty if that of either is."""
 
-    def __init__(self, profile: Profile, sides: tuple[Side, Side], first: int, both: bool) -> None:
-        starts = [profile.start(first, side.size, side.slide) for side in sides]
-        self._report = profile.report
+    sides: tuple[list[Any], list[Any]] = ([], [])
+
+
+class _PairContent(Content):
+    """The contents of two windows, observed together."""
+
+    def __init__(self, contents: Sequence[TimeContent], both: bool) -> None:
+        self._contents = contents
         self._both = both
-        self._ticker = Ticker(min(starts), profile.tick)
-        self._contents = [TimeContent(t0, side.size, side.slide) for t0, side in zip(starts, sides, strict=True)]
 
-    def push(self, arrived: Tuple, on: Callable[[Any, Any], object]) -> list[Joined]:
-        invoked = self._ticker.arrive(arrived.t_app, arrived.bid)
-        found = [joined for t in self._instants(invoked) for joined in self._at(arrived.t_sys, t, on)]
-        if arrived.value is not HEARTBEAT:
-            number, value = arrived.value
-            self._contents[number].add(arrived._replace(value=value))
-        for content in self._contents:
-            content.forget(self._ticker.last)
-        return found
+    def __len__(self) -> int:
+        return sum(map(len, self._contents))
 
-    def _instants(self, invoked: range) -> Iterable[int]:
+    def add(self, tuple: Tuple) -> None:
+        number, value = tuple.value
+        self._contents[number].add(tuple._replace(value=value))
+
+    def at(self, t: int) -> list[Observation]:
+        left, right = ((*content.at(t), _NOTHING)[0] for content in self._contents)
+        closes = (left.closes and right.closes) if self._both else (left.closes or right.closes)
+        sides = [each.value for each in left.content], [each.value for each in right.content]
+        return [_PairObservation((t, t), left.content and right.content, left.changed or right.changed, closes, sides=sides)]
+
+    def instants(self, report: Report, invoked: range) -> Iterable[int]:
         """What changes and what closes may be different windows."""
-        change = self._report.content_change
-        asked = Report(change, self._report.window_close and not change, self._report.non_empty, self._report.periodic)
+        asked = replace(report, window_close=report.window_close and not report.content_change)
         return sorted({t for content in self._contents for t in content.instants(asked, invoked)})
 
-    def _at(self, t_sys: int, t: int, on: Callable[[Any, Any], object]) -> Iterable[Joined]:
-        seen = [content.at(t) for content in self._contents]
-        left, right = (each[0] if each else _NOTHING for each in seen)
-        if self._holds(left, right, t):
-            values = [each.value for each in left.content], [each.value for each in right.content]
-            yield Joined(t_sys, t, *values, [(a, b) for a in values[0] for b in values[1] if on(a, b)])
-
-    def _holds(self, left: Observation, right: Observation, t: int) -> bool:
-        closing = (left.closes and right.closes) if self._both else (left.closes or right.closes)
-        return (
-            (not self._report.content_change or left.changed or right.changed)
-            and (not self._report.window_close or (closing and t < self._ticker.highest))
-            and (not self._report.non_empty or (bool(left.content) and bool(right.content)))
-            and t % self._report.period == 0
-        )
+    def forget(self, t: int) -> None:
+        for content in self._contents:
+            content.forget(t)
 
 
 _NOTHING = Observation((0, 0), [], False, False)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.input_feeds import at_batch_ends, in_order, slack
 from streamdsl.papers.secret.profile import Profile, Report, Tick
-from streamdsl.papers.secret.scope import Scope
 from streamdsl.papers.secret.start import Grid, Since
+from streamdsl.papers.secret.window_scope import Scope
 
 _ON_CLOSE: Final = Report(window_close=True, non_empty=True)
 _EACH_CHANGE: Final = Report(content_change=True, non_empty=True)

@@ -6,13 +6,13 @@ from streamdsl.papers.secret.inference import Inferred, Witness, infer
 from streamdsl.papers.secret.input_feeds import at_batch_ends, bundle, in_order, max_delay, restamp, slack, system_time, until
 from streamdsl.papers.secret.join_simulation import Joined, Side, simulate_join
 from streamdsl.papers.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
-from streamdsl.papers.secret.scope import Scope, lifetime, scope, scopes
+from streamdsl.papers.secret.profile_trace import Trace, simulate
 from streamdsl.papers.secret.search import Assumption
 from streamdsl.papers.secret.simulation import Reported, Simulation, Step
 from streamdsl.papers.secret.start import At, FromFirst, Grid, Since
 from streamdsl.papers.secret.tick import ticks
-from streamdsl.papers.secret.trace import Trace, simulate
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
+from streamdsl.papers.secret.window_scope import Scope, lifetime, scope, scopes
 
 __all__ = [
     "CORAL8",

@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.start import BEFORE_FIRST, Grid
 from streamdsl.papers.secret.tuples import Tuple
+from streamdsl.papers.secret.window_scope import Scope, check_window
 from streamdsl.temporal.integers import whole_number
 
 T0: TypeAlias = Callable[[int, int, int], int]

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from streamdsl.errors import QueryError
-from streamdsl.expr.row_evaluator import project_row
-from streamdsl.expr.schema import as_payload
-from streamdsl.expr.tracing import trace
+from streamdsl.papers.common.partial_aggregates import PayloadListAggregate, aggregate_of
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record
-from streamdsl.udm.bases import UDA, Agg
-from streamdsl.udm.bound_agg import BoundAgg
-from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
-from streamdsl.windows import Clip
 
 Values: TypeAlias = Callable[[list[Any]], Any]
 
@@ -31,29 +24,14 @@ def evaluator(given: Any) -> Values:
     if isinstance(given, dict):
         parts = {name: evaluator(each) for name, each in given.items()}
         return lambda values: Record({name: part(values) for name, part in parts.items()})
-    if isinstance(given, type) and issubclass(given, UDA):
-        given = given()
-    if isinstance(given, (Agg, UDA)):
-        return _aggregated(given if isinstance(given, Agg) else Agg(given))
-    if not callable(given) or getattr(given, "__module__", None) == "streamdsl.aggregates":
-        raise QueryError(
-            f"{given!r} is no aggregate", hint="give one such as sd.avg(lambda e: e.fare), or a function of a list such as sum"
-        )
-    return lambda values: given(values)
+    made = aggregate_of(given, "a report's aggregate")
+    if isinstance(made, PayloadListAggregate):
+        return lambda values: given(values)
 
-
-def _aggregated(agg: Agg[Any, Any]) -> Values:
-    argument = None if agg.argument is None else trace(agg.argument, (None,))
-    where = None if agg.where is None else trace(agg.where, (None,))
-    bound = BoundAgg(agg.function, argument, where)
-
-    def member(place: int, value: Any) -> MemberRow:
-        row = (as_payload(value),)
-        out = bound.where is not None and not project_row(bound.where, row)
-        return MemberRow(place, place + 1, row[0], [EXCLUDED if out else project_row(bound.given, row)])
-
-    def result(values: Sequence[Any]) -> Any:
-        members = [member(place, value) for place, value in enumerate(values)]
-        return aggregate(bound.function, 0, members, Lifetime(0, max(1, len(members))), Clip.NONE)
+    def result(values: list[Any]) -> Any:
+        extent, state = Lifetime(0, max(1, len(values))), made.create()
+        for place, value in enumerate(values):
+            state = made.add(state, place, value, extent)
+        return made.result(state, extent)
 
     return result

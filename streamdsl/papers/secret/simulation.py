@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.papers.secret.content import Content, Observation, content
 from streamdsl.papers.secret.profile import Profile, Report, check_profile
-from streamdsl.papers.secret.scope import Scope, check_window
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import HEARTBEAT, Given, Tuple, as_tuple, check_order, read
+from streamdsl.papers.secret.window_scope import Scope, check_window
 from streamdsl.temporal.integers import whole_number
 
 By: TypeAlias = Literal["time", "tuples"]
@@ -49,7 +49,7 @@ class Simulation:
         self.profile, self.size, self.slide, self.by = profile, size, slide, by
         self.t0 = None if t0 is None else whole_number(t0, "t0 is")
         self._last: int | None = None
-        self._content: Content | None = None
+        self._observer: Observer | None = None
 
     @property
     def kept(self) -> int:
@@ -60,7 +60,7 @@ class Simulation:
         >>> [(running.push((t, t, t, t)), running.kept)[1] for t in range(1, 9)]
         [1, 2, 3, 4, 4, 4, 4, 4]
         """
-        return 0 if self._content is None else len(self._content)
+        return 0 if self._observer is None else len(self._observer.content)
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.profile.name}, size {self.size}, slide {self.slide}, by {self.by}: {self.kept} tuples kept>"
@@ -86,17 +86,7 @@ class Simulation:
         ([], [4])
         """
         arrived = self._checked(given)
-        ticker, content = self._start(arrived)
-        invoked = ticker.arrive(arrived.t_app, arrived.bid)
-        report, highest = self.profile.report, ticker.highest
-        found = [
-            Step(arrived.t_sys, t, seen, True)
-            for t in content.instants(report, invoked)
-            for seen in content.at(t)
-            if holds(report, seen, t, highest)
-        ]
-        _take(content, arrived, ticker.last, bool(invoked))
-        return found
+        return [step for step in self._looking_at(arrived.t_app).look(arrived) if step.reported]
 
     def steps(self, given: Given) -> list[Step]:
         """Push a tuple, and return each Report that it invokes, with what it sees; before the first window it sees nothing.
@@ -106,16 +96,7 @@ class Simulation:
         [27, 28, 29]
         """
         arrived = self._checked(given)
-        ticker, content = self._start(arrived)
-        found = []
-        invoked = ticker.arrive(arrived.t_app, arrived.bid)
-        for t in invoked:
-            looked: list[Observation | None] = [*content.at(t)]
-            for seen in looked or [None]:
-                reported = seen is not None and holds(self.profile.report, seen, t, ticker.highest)
-                found.append(Step(arrived.t_sys, t, seen, reported))
-        _take(content, arrived, ticker.last, bool(invoked))
-        return found
+        return self._looking_at(arrived.t_app).look(arrived, each=True)
 
     def _checked(self, given: Given) -> Tuple:
         arrived = given if isinstance(given, Tuple) else as_tuple(given, 1 if self._last is None else self._last + 1)
@@ -124,13 +105,41 @@ class Simulation:
         self._last = arrived.t_sys
         return arrived
 
-    def _start(self, arrived: Tuple) -> tuple[Ticker, Content]:
-        if self._content is None:
+    def _looking_at(self, first: int) -> Observer:
+        if self._observer is None:
             if self.t0 is None:
-                self.t0 = self.profile.start(arrived.t_app, self.size, self.slide)
-            self._ticker = Ticker(self.t0, self.profile.tick)
-            self._content = content(self.by, self.profile.scope, self.t0, self.size, self.slide)
-        return self._ticker, self._content
+                self.t0 = self.profile.start(first, self.size, self.slide)
+            kept = content(self.by, self.profile.scope, self.t0, self.size, self.slide)
+            self._observer = Observer(self.profile.report, Ticker(self.t0, self.profile.tick), kept)
+        return self._observer
+
+
+class Observer:
+    """What looks at a content, whenever its ticker invokes a Report."""
+
+    def __init__(self, report: Report, ticker: Ticker, content: Content) -> None:
+        self.content = content
+        self._report = report
+        self._ticker = ticker
+
+    def look(self, arrived: Tuple, each: bool = False) -> list[Step]:
+        """Return what the Reports see that an arrival invokes: `each`, or only where something may be reported.
+
+        They see only what has arrived before; then the tuple is added, and what no later Report can see forgotten.
+        """
+        ticker, content, report = self._ticker, self.content, self._report
+        invoked = ticker.arrive(arrived.t_app, arrived.bid)
+        found = []
+        for t in invoked if each else content.instants(report, invoked):
+            looked: list[Observation | None] = [*content.at(t)]
+            for seen in looked or [None]:
+                reported = seen is not None and holds(report, seen, t, ticker.highest)
+                found.append(Step(arrived.t_sys, t, seen, reported))
+        if arrived.value is not HEARTBEAT:
+            content.add(arrived)
+        if invoked or arrived.t_app <= ticker.last:
+            content.forget(ticker.last)
+        return found
 
 
 def holds(report: Report, seen: Observation, t: int, highest: int) -> bool:
@@ -149,14 +158,6 @@ def check_by(by: object, scope: Scope) -> None:
         raise QueryError(f'windows are by "time" or by "tuples", not by {by!r}')
     if by == "tuples" and scope is not Scope.ACTIVE:
         raise QueryError(f"of windows of tuples only the active one can be looked at, not {scope.words}")
-
-
-def _take(content: Content, arrived: Tuple, last: int, moved: bool) -> None:
-    """A Report sees only what has arrived before its own arrival."""
-    if arrived.value is not HEARTBEAT:
-        content.add(arrived)
-    if moved or arrived.t_app <= last:
-        content.forget(last)
 
 
 def fed(profile: Profile, tuples: Sequence[Tuple]) -> list[Tuple]:

@@ -13,7 +13,7 @@ from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
 from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
 
 if TYPE_CHECKING:
-    from streamdsl.papers.secret.trace import Trace
+    from streamdsl.papers.secret.profile_trace import Trace
 
 LEFT, ROW, TOP, WIDE, TEXT = 20, 18, 46, 700, 230
 MOST: Final = 60

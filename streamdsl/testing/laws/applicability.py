@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from streamdsl.testing.subject import Subject
 from streamdsl.udm.bases import Incremental, can_remove
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Output
+
+Condition: TypeAlias = Callable[[Subject], str | None]
+"""Why a law does not apply to a subject; None if it does."""
+
+
+def claims(name: str) -> Condition:
+    """Return the condition of modules that claim something."""
+    return lambda subject: None if getattr(subject.module, name) else f"it does not claim {name}"
+
+
+def does_not_deny(name: str) -> Condition:
+    """Return the condition of modules that do not say that something is not so of them."""
+    return lambda subject: None if getattr(subject.module, name) else f"it claims {name} = False"
+
+
+is_deterministic = does_not_deny("deterministic")
+"""Modules whose results can be compared at all."""
+is_order_insensitive = does_not_deny("order_insensitive")
+"""Modules to which members come in any order."""
 
 
 def keeps_state(subject: Subject) -> str | None:
@@ -13,16 +35,6 @@ def keeps_state(subject: Subject) -> str | None:
     if not subject.module.incremental:
         return "it is not incremental"
     return None if subject.module.order_insensitive else "it claims order_insensitive = False, so that no state is kept"
-
-
-def is_deterministic(subject: Subject) -> str | None:
-    """Modules whose results can be compared at all."""
-    return None if subject.module.deterministic else "it claims deterministic = False"
-
-
-def is_order_insensitive(subject: Subject) -> str | None:
-    """Modules to which members come in any order."""
-    return None if subject.module.order_insensitive else "it claims order_insensitive = False"
 
 
 def removes(subject: Subject) -> str | None:
@@ -47,29 +59,9 @@ def may_not_reach_back(subject: Subject) -> str | None:
     return f"its stamps are cut or replaced by {subject.output}"
 
 
-def claims_time_bound(subject: Subject) -> str | None:
-    """Modules that claim to be time-bound."""
-    return None if subject.module.time_bound else "it does not claim time_bound"
-
-
-def claims_ends(subject: Subject) -> str | None:
-    """Modules that claim that ends beyond the window do not matter."""
-    return None if subject.module.ignores_ends_beyond_window else "it does not claim ignores_ends_beyond_window"
-
-
-def claims_mergeable(subject: Subject) -> str | None:
-    """Modules that claim that their states can be merged."""
-    return None if subject.module.mergeable else "it does not claim mergeable"
-
-
 def merges(module: object) -> bool:
     """Say whether a module defines how its states are merged."""
     return isinstance(module, Incremental) and type(module).merge_states is not Incremental.merge_states
-
-
-def claims_filter(subject: Subject) -> str | None:
-    """Modules that claim to commute with a filter."""
-    return None if subject.module.commutes_with_filter_on else "it does not claim commutes_with_filter_on"
 
 
 def claims_reads(subject: Subject) -> str | None:

@@ -8,10 +8,8 @@ from typing import Any
 from streamdsl.temporal import INFINITY, CHTRow, Lifetime, Record, fields_of, payload_key
 from streamdsl.temporal.change import minimal_change
 from streamdsl.testing.laws.applicability import (
-    claims_ends,
-    claims_filter,
+    claims,
     claims_reads,
-    claims_time_bound,
     is_deterministic,
     returns_events,
     sees_lifetimes,
@@ -25,7 +23,7 @@ from streamdsl.windows import Output
 
 
 @on_windows(
-    claims_time_bound,
+    claims("time_bound"),
     returns_events,
     is_deterministic,
     hint="results that begin before the change stay as they are until its sync time; else do not claim time_bound, and use "
@@ -39,7 +37,7 @@ def time_bound(trial: WindowTrial) -> None:
         old, new = (_answer(trial, [*rest, one] if one else rest) for one in (before, after))
         early = [change for change in minimal_change(old, new) if change.sync < sync]
         if early:
-            marks = [*(("", row) for row in rest), *((mark, one) for mark, one in (("-", before), ("+", after)) if one)]
+            marks = [("", rest), *((mark, [one]) for mark, one in (("-", before), ("+", after)) if one)]
             raise trial.breach(
                 f"a change at {sync} changes the output at {min(change.sync for change in early)}",
                 marks,
@@ -76,17 +74,10 @@ def reads(trial: WindowTrial) -> None:
         known = ", ".join(name for name, _ in fields_of(members[0].payload))
         raise trial.breach(f"it claims to read {', '.join(sorted(unknown))}; the fields are: {known}")
     changed = [_with_others(trial, row, listed) for row in members]
-    marked = [*(("", row) for row in members), *(("or", row) for row in changed)]
-    trial.expect(
-        "members that differ in other fields only give another result", trial.answer(changed), trial.answer(members), marked
-    )
+    expected, both = trial.answer(members), [("", members), ("or", changed)]
+    trial.expect("members that differ in other fields only give another result", trial.answer(changed), expected, both)
     narrow = [_narrowed(row, listed) for row in members]
-    trial.expect(
-        "records without the other fields give another result",
-        trial.answer(narrow),
-        trial.answer(members),
-        [("", row) for row in narrow],
-    )
+    trial.expect("records without the other fields give another result", trial.answer(narrow), expected, [("", narrow)])
 
 
 def _narrowed(row: MemberRow, kept: set[str]) -> MemberRow:
@@ -105,7 +96,7 @@ def _with_others(trial: WindowTrial, row: MemberRow, kept: set[str]) -> MemberRo
 
 
 @on_windows(
-    claims_filter,
+    claims("commutes_with_filter_on"),
     is_deterministic,
     hint="a result carries such a field unchanged from the members that it is made of, and from no others: as a key does",
 )
@@ -120,7 +111,7 @@ def commutes_with_filter_on(trial: WindowTrial) -> None:
         for chosen in _subsets(trial, name, members, results):
             found = [row for row in results if _value(row.payload, name) in chosen]
             kept = [row for row in members if _value(row.payload, name) in chosen]
-            marked = [("" if row in kept else "out", row) for row in members]
+            marked = [("" if row in kept else "out", [row]) for row in members]
             expected = trial.answer(kept) if kept else []
             trial.expect(f"the results filtered by {name!r} are not those of the filtered members", found, expected, marked)
 
@@ -137,7 +128,7 @@ def _value(payload: Any, name: str) -> Any:
 
 
 @on_windows(
-    claims_ends,
+    claims("ignores_ends_beyond_window"),
     sees_lifetimes,
     is_deterministic,
     hint="read no ends, or min(event.end_time, window.end_time), for the stamps of results too; else do not claim "
@@ -148,8 +139,8 @@ def ignores_ends_beyond_window(trial: WindowTrial) -> None:
     members = trial.members()
     cut = [row._replace(re=min(row.re, trial.window.re)) for row in members]
     expected, found = (deep_copy(returned_events(trial.module, rows, trial.window, trial.clip)) for rows in (members, cut))
-    marked = [*(("", row) for row in members), *(("or", row) for row in cut)]
-    trial.expect("members that end with their window give another result", found, expected, marked)
+    both = [("", members), ("or", cut)]
+    trial.expect("members that end with their window give another result", found, expected, both)
 
 
 LAWS = (time_bound, reads, commutes_with_filter_on, ignores_ends_beyond_window)

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from streamdsl.testing.examples import long_examples, rows_examples, stream_examples, window_examples
+from streamdsl.testing.laws.applicability import Condition
 from streamdsl.testing.laws.trials import Breach, RowsTrial, StreamTrial, WindowTrial
 from streamdsl.testing.subject import Subject
 
@@ -18,9 +19,10 @@ _TRIES: Final = 4
 """The number of seeds that a smaller example is tried with."""
 _WORK: Final = 30_000
 """The most rows that shrinking may try in all."""
-Condition: TypeAlias = Callable[[Subject], str | None]
-"""Why a law does not apply to a subject; None if it does."""
 Check: TypeAlias = Callable[[Any], None]
+Draw: TypeAlias = Callable[[Subject, Random, int, int], Iterable[Any]]
+"""Draws so many examples with at least so many rows."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Law:
     check: Check
     conditions: tuple[Condition, ...]
     trial: Callable[[Subject, Any], Any]
-    draw: Callable[[Subject, Random, int, int], Iterable[Any]]
+    draw: Draw
     least: int
     share: float
 
@@ -79,26 +81,24 @@ class Law:
             yield from (replace(found, seed=seed) for seed in (found.seed, *range(_TRIES)))
 
 
-def on_windows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[WindowTrial], None]], Law]:
-    """Make a law of a function that tries a module on the members of one window; the docstring is its statement."""
-    return lambda check: _law(check, conditions, hint, WindowTrial, window_examples, least, 1.0)
+def _law_on(trial: Callable[[Subject, Any], T], draw: Draw) -> Callable[..., Callable[[Callable[[T], None]], Law]]:
+    """Return the decorator that makes laws of functions of a trial; a function's docstring is its statement."""
+
+    def on(*conditions: Condition, hint: str, least: int = 1, share: float = 1.0) -> Callable[[Callable[[T], None]], Law]:
+        def law(check: Callable[[T], None]) -> Law:
+            statement = (inspect.getdoc(check) or "").splitlines()[0]
+            return Law(check.__name__, statement, hint, check, conditions, trial, draw, least, share)
+
+        return law
+
+    return on
 
 
-def on_large_windows(*conditions: Condition, hint: str, share: float) -> Callable[[Callable[[WindowTrial], None]], Law]:
-    """Make a law of a function that tries a module on windows of many members, `share` as many."""
-    return lambda check: _law(check, conditions, hint, WindowTrial, long_examples, 1, share)
-
-
-def on_rows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[RowsTrial], None]], Law]:
-    """Make a law of a function that tries a stream operator on rows in order; the docstring is its statement."""
-    return lambda check: _law(check, conditions, hint, RowsTrial, rows_examples, least, 1.0)
-
-
-def on_streams(*conditions: Condition, hint: str, share: float = 1.5) -> Callable[[Callable[[StreamTrial], None]], Law]:
-    """Make a law of a function that tries a module in a query over a stream, on `share` as many examples."""
-    return lambda check: _law(check, conditions, hint, StreamTrial, stream_examples, 1, share)
-
-
-def _law(check: Any, conditions: tuple[Condition, ...], hint: str, trial: Any, draw: Any, least: int, share: float) -> Law:
-    statement = (inspect.getdoc(check) or "").splitlines()[0]
-    return Law(check.__name__, statement, hint, check, conditions, trial, draw, least, share)
+on_windows = _law_on(WindowTrial, window_examples)
+"""Make a law of a function that tries a module on the members of one window, at least `least`."""
+on_large_windows = _law_on(WindowTrial, long_examples)
+"""Make a law of a function that tries a module on windows of many members, on `share` as many examples."""
+on_rows = _law_on(RowsTrial, rows_examples)
+"""Make a law of a function that tries a stream operator on rows in order, at least `least`."""
+on_streams = _law_on(StreamTrial, stream_examples)
+"""Make a law of a function that tries a module in a query over a stream, on `share` as many examples."""

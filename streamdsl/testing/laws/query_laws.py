@@ -17,7 +17,7 @@ _HINT: Final = (
 )
 
 
-@on_streams(is_deterministic, hint=_HINT)
+@on_streams(is_deterministic, hint=_HINT, share=1.5)
 def cti_progress(trial: StreamTrial) -> None:
     """No output breaks an earlier output CTI, whatever the order of arrival."""
     cti = MIN_TIME
@@ -31,7 +31,7 @@ def cti_progress(trial: StreamTrial) -> None:
         cti = max(cti, event.time) if isinstance(event, Cti) else cti
 
 
-@on_streams(is_deterministic, hint=_HINT)
+@on_streams(is_deterministic, hint=_HINT, share=1.5)
 def arrival_order(trial: StreamTrial) -> None:
     """Whatever the order of arrival, the output means what the definition says."""
     try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from streamdsl.testing.laws.applicability import (
-    claims_mergeable,
+    claims,
     is_deterministic,
     is_order_insensitive,
     keeps_state,
@@ -15,7 +14,7 @@ from streamdsl.testing.laws.applicability import (
     takes_sets,
 )
 from streamdsl.testing.laws.law import on_large_windows, on_windows
-from streamdsl.testing.laws.trials import WindowTrial
+from streamdsl.testing.laws.trials import Parts, WindowTrial
 from streamdsl.testing.live_window import LiveWindow, deep_copy, equal_copy
 from streamdsl.testing.pickling import PickleStore
 from streamdsl.udm.bases import can_remove
@@ -27,10 +26,6 @@ _OF_FLOATS: Final = (
     "a float sum does not ((1.0 + 1e16) - 1e16 is 0.0): keep fractions, integers or counts; leave it out, and the engine "
     "computes such windows anew; or claim how far floats may be off: float_error = 1e-6"
 )
-
-
-def _marked(mark: str, members: Sequence[MemberRow]) -> list[tuple[str, MemberRow]]:
-    return [(mark, row) for row in members]
 
 
 @on_windows(
@@ -66,7 +61,7 @@ def sets_equal_singles(trial: WindowTrial) -> None:
     for one in gone:
         (seen,) = singly.seen([one])
         singly.state = trial.module.remove_event_from_state(singly.state, seen, *singly.period)
-    marked = [*_marked("", trial.members()), *_marked("-", gone)]
+    marked = [("", trial.members()), ("-", gone)]
     what = "removed as a set, members leave another result than one by one"
     trial.expect(what, together.result(), singly.result(), marked, together.members)
 
@@ -83,10 +78,10 @@ def remove_undoes_add(trial: WindowTrial) -> None:
     window = trial.live(rest)
     window.add(last)
     window.remove(equal_copy(last))
-    marked = [*_marked("", rest), ("+", last), ("-", last)]
+    marked = [("", rest), ("+", [last]), ("-", [last])]
     if not rest:
         window.add(last)
-        marked.append(("+", last))
+        marked.append(("+", [last]))
     expected = trial.answer(rest or [last])
     trial.expect("a member that was added and removed has left a trace", window.result(), expected, marked, rest or [last])
 
@@ -100,7 +95,7 @@ def remove_undoes_add(trial: WindowTrial) -> None:
 def incremental_equals_recompute(trial: WindowTrial) -> None:
     """However members came and went, the result is that of a fresh state with the members that are left."""
     window, waiting = trial.live(), trial.members()
-    steps: list[tuple[str, MemberRow]] = []
+    steps: list[tuple[str, list[MemberRow]]] = []
     for _ in range(_STEPS + len(waiting)):
         present = window.members
         goes = bool(present) and (not waiting or trial.rng.random() < 0.4)
@@ -112,7 +107,7 @@ def incremental_equals_recompute(trial: WindowTrial) -> None:
         else:
             waiting.remove(chosen)
             window.add(chosen)
-        steps.append(("-" if goes else "+", chosen))
+        steps.append(("-" if goes else "+", [chosen]))
         if window.members:
             _expect_fresh(trial, window, steps)
 
@@ -127,21 +122,21 @@ def incremental_equals_recompute(trial: WindowTrial) -> None:
 def what_has_gone_leaves_no_trace(trial: WindowTrial) -> None:
     """However many members have come and gone, in any order, the result is that of those that are left."""
     window, members = trial.live(), trial.members()
-    steps = _marked("+", members)
+    steps = [("+", members)]
     window.add(*members)
     for left in (trial.rng.randint(1, 3), len(members) // 3):
         gone = trial.rng.sample(window.members, max(0, len(window.members) - left))
         for part in [[row] for row in gone] if can_remove(trial.module) else [gone]:
             window.remove(*map(equal_copy, part))
-        steps += _marked("-", gone)
+        steps.append(("-", gone))
         _expect_fresh(trial, window, steps)
         back = trial.rng.sample(gone, len(gone) // 2)
         window.add(*back)
-        steps += _marked("+", back)
+        steps.append(("+", back))
         _expect_fresh(trial, window, steps)
 
 
-def _expect_fresh(trial: WindowTrial, window: LiveWindow, steps: Sequence[tuple[str, MemberRow]]) -> None:
+def _expect_fresh(trial: WindowTrial, window: LiveWindow, steps: Parts) -> None:
     """Raise `Breach` unless a window's state gives what a fresh one with the same members gives."""
     fresh = trial.answer(deep_copy(window.members))
     what = "the state and the members that are left give different results"
@@ -160,9 +155,9 @@ def state_copyable(trial: WindowTrial) -> None:
     window = trial.live(rest)
     before = deep_copy(window.result())
     copy = window.with_state(trial.module.copy_state(window.state))
-    trial.expect("a copy of the state gives another result", deep_copy(copy.result()), before, _marked("", rest))
+    trial.expect("a copy of the state gives another result", deep_copy(copy.result()), before, [("", rest)])
     copy.add(last)
-    marked = [*_marked("", rest), ("+", last)]
+    marked = [("", rest), ("+", [last])]
     trial.expect("a change of the copy has changed the state", deep_copy(window.result()), before, marked)
     changed = deep_copy(copy.result())
     window.add(last)
@@ -172,7 +167,7 @@ def state_copyable(trial: WindowTrial) -> None:
 
 
 @on_windows(
-    claims_mergeable,
+    claims("mergeable"),
     is_deterministic,
     is_order_insensitive,
     hint="merge_states(a, b) returns the state of the members of both; it may change and return a, and keeps no part of b; a "
@@ -188,7 +183,7 @@ def merge_agrees(trial: WindowTrial) -> None:
     left, right = trial.live(members[:cut]), trial.live(members[cut:])
     merged = left.with_state(trial.module.merge_states(left.state, right.state))
     merged.members = list(members)
-    marked = [*_marked("a", members[:cut]), *_marked("b", members[cut:])]
+    marked = [("a", members[:cut]), ("b", members[cut:])]
     expected = trial.answer(deep_copy(members))
     trial.expect(
         "the merged state gives another result than one state of all members", deep_copy(merged.result()), expected, marked
@@ -196,7 +191,7 @@ def merge_agrees(trial: WindowTrial) -> None:
     if right.members:
         before = trial.answer(deep_copy(right.members))
         merged.add(extra)
-        marked.append(("+", extra))
+        marked.append(("+", [extra]))
         trial.expect("a change of the merged state has changed the part b", deep_copy(right.result()), before, marked)
         after = deep_copy(merged.result())
         right.add(extra)
@@ -209,13 +204,12 @@ def _expect_any_grouping(trial: WindowTrial) -> None:
     members, merge = trial.members(), trial.module.merge_states
     low, high = sorted(trial.rng.randint(0, len(members)) for _ in range(2))
     cuts = {"a": members[:low], "b": members[low:high], "c": members[high:]}
-    marked = [row for name, part in cuts.items() for row in _marked(name, part)]
     expected = trial.answer(deep_copy(members))
     for left in (True, False):
         a, b, c = (trial.live(part).state for part in cuts.values())
         merged = trial.live().with_state(merge(merge(a, b), c) if left else merge(a, merge(b, c)))
         what = f"merged as {'(a b) c' if left else 'a (b c)'}, three parts give another result than one state of all members"
-        trial.expect(what, deep_copy(merged.result()), expected, marked)
+        trial.expect(what, deep_copy(merged.result()), expected, cuts.items())
 
 
 @on_windows(
@@ -241,7 +235,7 @@ def picklable(trial: WindowTrial) -> None:
     loaded.add(last)
     if deterministic:
         expected = trial.answer(trial.members())
-        marked = [*_marked("", rest), ("+", last)]
+        marked = [("", rest), ("+", [last])]
         trial.expect("stored and loaded, a state goes on to another result", deep_copy(loaded.result()), expected, marked)
 
 

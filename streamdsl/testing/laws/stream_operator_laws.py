@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from streamdsl.testing.laws.applicability import forgets_groups, is_deterministic
 from streamdsl.testing.laws.law import on_rows
 from streamdsl.testing.laws.trials import RowsTrial
@@ -55,7 +53,7 @@ def deterministic(trial: RowsTrial) -> None:
     trial.expect("processed again, the rows give other results", trial.answer(trial.members()), first)
     some = trial.members()[: (len(trial.members()) + 1) // 2]
     fresh = trial.answer(some, trial.subject.fresh())
-    trial.expect("after all of them, the first rows give other results", trial.answer(some), fresh, _marked("", some))
+    trial.expect("after all of them, the first rows give other results", trial.answer(some), fresh, [("", some)])
 
 
 @on_rows(
@@ -87,7 +85,7 @@ def resumes(trial: RowsTrial) -> None:
     state, _ = trial.after(trial.module.create_state(), before)
     kept = trial.module.copy_state(state)
     _, expected = trial.after(state, after)
-    marked = [*_marked("", before), *_marked("again", after)]
+    marked = [("", before), ("again", after)]
     for where, module in (("", trial.module), (" in another instance", trial.subject.fresh())):
         _, found = trial.after(module.copy_state(kept), deep_copy(after), module)
         trial.expect(f"from a copy of the state{where}, the rows after it give other results", found, expected, marked)
@@ -108,10 +106,10 @@ def empty_states_are_as_new(trial: RowsTrial) -> None:
         guarded = MutationGuard(state)
         is_empty = trial.module.is_empty(state)
         if guarded.is_changed():
-            raise trial.breach("is_empty changes the state", _marked("", members[:at]), found=repr(state))
+            raise trial.breach("is_empty changes the state", [("", members[:at])], found=repr(state))
         if is_empty:
             _, found = trial.after(trial.module.copy_state(state), members[at:])
-            marked = [*_marked("before", members[:at]), *_marked("", members[at:])]
+            marked = [("before", members[:at]), ("", members[at:])]
             trial.expect("from a state that is empty, rows give other results", found, trial.answer(members[at:]), marked)
 
 
@@ -130,7 +128,7 @@ def picklable(trial: RowsTrial) -> None:
     _, found = trial.after(store.again(state), deep_copy(after), module)
     if trial.module.deterministic:
         _, expected = trial.after(state, after)
-        marked = [*_marked("", before), *_marked("loaded", after)]
+        marked = [("", before), ("loaded", after)]
         trial.expect("stored and loaded, module and state go on to other results", found, expected, marked)
 
 
@@ -139,10 +137,6 @@ def _cut(trial: RowsTrial) -> tuple[list[MemberRow], list[MemberRow]]:
     members = trial.members()
     at = trial.rng.randint(1, len(members) - 1)
     return members[:at], members[at:]
-
-
-def _marked(mark: str, rows: Sequence[MemberRow]) -> list[tuple[str, MemberRow]]:
-    return [(mark, row) for row in rows]
 
 
 LAWS = (

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import TimestampViolation, UserCodeError
 from streamdsl.temporal import CHT, CHTRow, Event, Lifetime
@@ -25,6 +25,8 @@ _RELATIVE: Final = 1e-9
 _OF_LARGEST: Final = 1e-12
 """The tolerance for floats: relative to the result, or to the largest input, as sums of opposites are small."""
 _EMITS: Final = ("speculative", "speculative", "watermark", "final")
+Parts: TypeAlias = Iterable[tuple[str, Sequence[MemberRow]]]
+"""Rows, in parts, each with a mark for what was done with them."""
 MODULE_ERRORS: Final = (UserCodeError, TimestampViolation)
 """The errors of an engine that a module causes."""
 
@@ -41,7 +43,7 @@ class Breach(Exception):  # noqa: N818
 class ModuleTrial(ABC):
     """A module on some rows, with what laws do with them."""
 
-    def __init__(self, subject: Subject, example: WindowExample | RowsExample) -> None:
+    def __init__(self, subject: Subject, example: RowsExample) -> None:
         self.subject = subject
         self.rng = Random(example.seed)
         self.module = subject.fresh()
@@ -60,28 +62,22 @@ class ModuleTrial(ABC):
         what: str,
         found: Sequence[CHTRow[Any]],
         expected: Sequence[CHTRow[Any]],
-        rows: Iterable[tuple[str, MemberRow]] | None = None,
+        parts: Parts | None = None,
         present: Iterable[MemberRow] | None = None,
     ) -> None:
-        """Raise `Breach` unless two results are the same; `rows` are those drawn, with a mark for what was done with them.
+        """Raise `Breach` unless two results are the same; `parts` are the rows drawn, by default all.
 
         Floats may differ by what rounding does to those that are `present`, by default all rows, or by what the module claims.
         """
         error = self.module.float_error
         largest = max((magnitude(row.payload) for row in (self._rows if present is None else present)), default=0.0)
         if not same_rows(found, expected, max(_RELATIVE, error), max(_OF_LARGEST * max(1.0, largest), error)):
-            raise self.breach(what, rows, expected=self.shown(expected), found=self.shown(found))
+            raise self.breach(what, parts, expected=self.shown(expected), found=self.shown(found))
 
-    def breach(
-        self,
-        what: str,
-        rows: Iterable[tuple[str, MemberRow]] | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-    ) -> Breach:
+    def breach(self, what: str, parts: Parts | None = None, expected: str | None = None, found: str | None = None) -> Breach:
         """Return the breach with its rows drawn."""
-        marked = [("", row) for row in self.members()] if rows is None else list(rows)
-        lines = [line_of_row(CHTRow(row.le, row.re, row.payload), mark) for mark, row in marked]
+        shown = [("", self.members())] if parts is None else parts
+        lines = [line_of_row(CHTRow(row.le, row.re, row.payload), mark) for mark, part in shown for row in part]
         return Breach(what, self.drawn(lines), expected, found)
 
     def drawn(self, lines: Sequence[TimelineLine]) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from streamdsl.demo.data import NEW_YORK
-from streamdsl.demo.storm_picture import NAMED, STORM, Axes, CarrierCount, _spread, counts_at, draw, layers
+from streamdsl.demo.storm_picture import LAYERS, STORM, Axes, CarrierCount, _spread, counts_at, draw, layers
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = int(STORM[0].timestamp())
@@ -33,11 +33,11 @@ def test_counts_are_read_where_their_lifetimes_hold() -> None:
 
 
 def test_the_busiest_carriers_have_layers_and_the_rest_share_one() -> None:
-    series = {f"C{k}": np.array([k, k]) for k in range(NAMED + 3)}
+    series = {f"C{k}": np.array([k, k]) for k in range(len(LAYERS) + 3)}
     bands = layers(series, {})
-    assert [band.label for band in bands] == [*(f"C{k}" for k in range(NAMED + 2, 2, -1)), "3 others"]
+    assert [band.label for band in bands] == [*(f"C{k}" for k in range(len(LAYERS) + 2, 2, -1)), "3 others"]
     assert bands[-1].aloft.tolist() == [0 + 1 + 2] * 2
-    assert len({band.colour for band in bands}) == NAMED + 1
+    assert len({band.colour for band in bands}) == len(LAYERS) + 1
 
 
 def test_each_layer_is_drawn_and_labelled() -> None:
@@ -80,7 +80,7 @@ def test_hours_without_flights_are_shaded_and_told() -> None:
 
 def test_the_picture_is_legible_in_dark_mode_and_alone() -> None:
     text = draw(counts(), {})
-    assert "prefers-color-scheme: dark" in text
+    assert "prefers-color-scheme:dark" in text
     assert 'class="paper"' in text
     assert "href" not in text
 

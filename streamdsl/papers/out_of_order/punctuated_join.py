@@ -8,6 +8,7 @@ from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.predicates import holds
+from streamdsl.papers.common.row_functions import hashable, keys, reader
 from streamdsl.papers.out_of_order.items import (
     BEGINNING,
     Joined,
@@ -23,15 +24,14 @@ from streamdsl.papers.out_of_order.items import (
     minus,
 )
 from streamdsl.papers.out_of_order.join_store import JoinStore
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
-from streamdsl.papers.out_of_order.row_functions import hashable, keys, reader
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.time import INFINITY
 
 SIDES = ("left", "right")
 
 
-class Join(Punctuated):
+class PunctuatedJoin(Punctuated):
     """What both joins share; they differ in which times a tuple's partners have."""
 
     inputs = 2
@@ -123,7 +123,7 @@ class Join(Punctuated):
 class _InOrderJoin:
     """The in-order join around the other one: it sorts both inputs before, and the results after."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: PunctuatedJoin) -> None:
         self._join = join
         self._sorted = (SortBuffer(), SortBuffer())
         self._waiting = SortBuffer()
@@ -138,18 +138,15 @@ class _InOrderJoin:
 
     def progress(self, side: int, bounds: list[Time]) -> Items:
         """Join what punctuation releases, in order, and return the results that no later one precedes."""
-        end = bounds[side]
-        released = self._sorted[side].up_to(end) if end >= INFINITY else self._sorted[side].below(end)
-        for item in released:
+        for item in self._sorted[side].complete(bounds[side]):
             for pair in self._join.match(item, side):
                 self._waiting.add(pair.left.ts, pair)
         for alone in self._join.purge(side):
             self._waiting.add(alone.left.ts, alone)
-        complete = self._join.complete
-        return self._waiting.up_to(complete) if complete >= INFINITY else self._waiting.below(complete)
+        return self._waiting.complete(self._join.complete)
 
 
-class BandJoin(Join):
+class BandJoin(PunctuatedJoin):
     """Pairs with right.ts in `[left.ts - before, left.ts + after]`, equal keys, and a condition over both payloads.
 
     Results come when the second of a pair does. A tuple is stored only while partners may come. Punctuation goes out on `"left"`,
@@ -183,7 +180,7 @@ class BandJoin(Join):
         return minus(bound, self._reach[side])
 
 
-class EqualityJoin(Join):
+class EqualityJoin(PunctuatedJoin):
     """Pairs whose ts are equal, or in the same of the periods `[n * width, (n + 1) * width)`: a tumbling-window join.
 
     All else is as in `BandJoin`.

@@ -12,11 +12,10 @@ from typing import Any, Final, Protocol
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
-from streamdsl.papers.out_of_order.items import Time
-from streamdsl.papers.out_of_order.row_functions import reader
+from streamdsl.papers.common.row_functions import reader
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order
-from streamdsl.udm.bases import Agg, AnyUDA
+from streamdsl.udm.bases import UDA, Agg, AnyUDA
 from streamdsl.udm.builtin import Avg, Count, Max, Min, Sum, exact_sum
 from streamdsl.udm.incremental import add, create, keeps_state, value
 from streamdsl.udm.invoke import MemberRow, aggregate, empty_result, guarded, member_order
@@ -29,7 +28,7 @@ class PartialAggregate(Protocol):
     def create(self) -> Any:
         """Return the state of no members."""
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         """Return the state with one more member; the given one may be changed."""
 
     def result(self, state: Any, extent: Lifetime) -> Any:
@@ -58,7 +57,7 @@ def aggregate_of(fn: Any, label: str) -> PartialAggregate:
 def _of_module(agg: Agg[Any, Any], label: str) -> PartialAggregate:
     if type(agg.function) is Count and agg.argument is None:
         return RowCount() if agg.where is None else ExpressionAggregate(RowCount(), agg, label)
-    made: PartialAggregate = _SMALL.get(type(agg.function), ModuleAggregate)(agg.function)
+    made: PartialAggregate = _few_values(agg.function) or ModuleAggregate(agg.function)
     if agg.argument is None and agg.where is None:
         return made
     return ExpressionAggregate(made, agg, label)
@@ -76,7 +75,7 @@ class ExpressionAggregate:
     def create(self) -> Any:
         return None
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         if self._where is not None and not self._where(payload):
             return state
         value = payload if self._argument is None else self._argument(payload)
@@ -96,7 +95,7 @@ class PayloadListAggregate:
     def create(self) -> Any:
         return []
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         state.append((ts, payload))
         return state
 
@@ -115,7 +114,7 @@ class ModuleAggregate:
     def create(self) -> Any:
         return create(self._module) if self._keeps_state else []
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         seen = as_payload(payload)
         member = MemberRow(ts, ts + 1, seen, (seen,))  # type: ignore[arg-type]
         if self._keeps_state:
@@ -135,71 +134,51 @@ class RowCount:
     def create(self) -> Any:
         return 0
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         return state + 1
 
     def result(self, state: Any, extent: Lifetime) -> Any:
         return state
 
 
-class ValueCount(RowCount):
-    """`count` of an expression: the number of values that are not None."""
+class FewValues:
+    """Aggregates of values that are not None: how many there are, and a few values that have the same aggregate as all."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: UDA[Any, Any], condense: Callable[[list[Any]], list[Any]]) -> None:
         self._module = module
-
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
-        return state + (payload is not None)
-
-
-class Extremum:
-    """`min` and `max`: the best value so far, None before there is one."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
-    def create(self) -> Any:
-        return None
-
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
-        return payload if state is None else self._module.compute_result([state, payload])
-
-    def result(self, state: Any, extent: Lifetime) -> Any:
-        return state
-
-
-class ExactTotal:
-    """`sum` and `avg`: how many values there are, and a few values with the same exact sum."""
-
-    def __init__(self, module: Any) -> None:
-        self._is_mean = isinstance(module, Avg)
+        self._condense = condense
 
     def create(self) -> Any:
         return [0]
 
-    def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
+    def add(self, state: Any, ts: int | float, payload: Any, extent: Lifetime) -> Any:
         if payload is None:
             return state
         state[0] += 1
         state.append(payload)
         if len(state) >= _MANY and not len(state) & (len(state) - 1):  # what cannot be condensed is looked at ever more rarely
-            state[1:] = condensed(state[1:])
+            state[1:] = self._condense(state[1:])
         return state
 
     def result(self, state: Any, extent: Lifetime) -> Any:
-        n, *parts = state
-        total = exact_sum(parts) if n else None
-        return total / n if n and self._is_mean else total
+        n, *values = state
+        if not n:
+            return empty_result(self._module)
+        if isinstance(self._module, Count):
+            return n
+        return exact_sum(values) / n if isinstance(self._module, Avg) else self._module.compute_result(values)
 
 
 _MANY: Final = 64
-_SMALL: Final[dict[type, Callable[[Any], Any]]] = {
-    Count: ValueCount,
-    Min: Extremum,
-    Max: Extremum,
-    Sum: ExactTotal,
-    Avg: ExactTotal,
-}
+
+
+def _few_values(module: Any) -> FewValues | None:
+    """Return how a built-in aggregate is kept for which a few values are enough; None for another module."""
+    if type(module) in (Sum, Avg):
+        return FewValues(module, condensed)
+    if type(module) in (Min, Max):
+        return FewValues(module, lambda values: [module.compute_result(values)])
+    return FewValues(module, lambda values: []) if type(module) is Count else None
 
 
 def condensed(values: list[Any]) -> list[Any]:

@@ -59,15 +59,12 @@ class _Function:
 
     def __call__(self, *payloads: Any) -> Any:
         try:
-            return _plain(call_function(self._function, list(map(row_view, payloads))))
+            value = call_function(self._function, list(map(row_view, payloads)))
+            return value if type(value) in _PLAIN else as_payload(to_plain_value(value))
         except StreamDslError:
             raise
         except Exception as error:
             raise UserCodeError(error, operator=self._operator, payloads=payloads) from error
-
-
-def _plain(value: Any) -> Any:
-    return value if type(value) in _PLAIN else as_payload(to_plain_value(value))
 
 
 def hashable(value: Any) -> Hashable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamdsl.errors import EventError
 from streamdsl.papers.out_of_order.items import BEGINNING, Order, Punctuation, Time, Tuple, check_order, is_time
-from streamdsl.papers.out_of_order.operator import Items, Punctuated, PunctuationSender
+from streamdsl.papers.out_of_order.punctuated_operator import Items, Punctuated, PunctuationSender
 from streamdsl.papers.out_of_order.sort_buffer import SortBuffer
 from streamdsl.temporal.integers import whole_number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from streamdsl.papers.secret.report_values import evaluator
 from streamdsl.papers.secret.simulation import By, Reported, Simulation, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import Given, Tuple, read
+from streamdsl.temporal.html import columns, table, text
 
 MOST: Final = 1000
 """The most invoked Reports that are shown one by one."""
@@ -91,7 +93,8 @@ class Trace:
         for (arrival, silent), steps in groupby(self.steps(), key=lambda step: (step.t_sys, _silent(step))):
             if silent:
                 times = [step.t for step in steps]
-                found.append([str(arrival), _span(times[0], times[-1]), "no", "", "", ""])
+                span = f"{times[0]}..{times[-1]}" if len(times) > 1 else str(times[0])
+                found.append([str(arrival), span, "no", "", "", ""])
             else:
                 found.extend(_row(step, repr(next(outputs)) if step.reported else "") for step in steps)
         return found
@@ -107,7 +110,6 @@ class Trace:
 
     def _repr_html_(self) -> str:
         from streamdsl.papers.secret.trace_picture import draw
-        from streamdsl.temporal.html import table, text
 
         more = text(f"... {len(self.reports) - SHOWN} reports more") if len(self.reports) > SHOWN else ""
         return text(str(self.profile)) + draw([self]) + table(["t", "values", "output"], _cells(self)) + more
@@ -139,18 +141,6 @@ def simulate(
     return Trace(profile, size, slide, running.t0, seen, reports, outputs, by)
 
 
-def columns(rows: list[list[str]]) -> str:
-    """Return rows of text in columns.
-
-    >>> print(columns([["a", "b"], ["long", "c"]]))
-    a     b
-    long  c
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
-
-
 def _silent(step: Step) -> bool:
     return not step.reported and (step.seen is None or not step.seen.content)
 
@@ -162,12 +152,6 @@ def _row(step: Step, output: str) -> list[str]:
     return [str(step.t_sys), str(step.t), "yes" if step.reported else "no", f"({low}, {high}]", content, output]
 
 
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
-
-
 def _cells(trace: Trace) -> list[list[str]]:
-    from html import escape
-
     shown = zip(trace.reports[:SHOWN], trace.outputs, strict=False)
     return [[str(each.t), escape(", ".join(map(repr, each.values))), escape(repr(out))] for each, out in shown]

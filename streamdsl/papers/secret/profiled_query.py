@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from streamdsl.denote import denote
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.papers.secret.profile import Profile
+from streamdsl.papers.secret.profile_trace import Trace
 from streamdsl.papers.secret.simulation import Reported, Simulation, fed
-from streamdsl.papers.secret.trace import Trace
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple, check_order, read
 from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Where, WindowAggregate
 from streamdsl.running import Times, under
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Insert
 from streamdsl.temporal.payload import fields_of
 from streamdsl.windows import Hopping
-
-
-@dataclass(frozen=True, slots=True)
-class TupleColumns:
-    """Which fields of the source's rows are a tuple's times and batch; None: LE, the order of arrival, a batch of its own."""
-
-    t_app: str | None = None
-    t_sys: str | None = None
-    bid: str | None = None
 
 
 @under.register(Profile)
@@ -37,7 +28,7 @@ def run_as_of(profile: Profile, plan: Node, bindings: Mapping[str, Bound], times
     """
     windows, rows, source = _parts(plan)
     size, slide = windows.size, windows.hop
-    tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], TupleColumns(*times))))
+    tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], times)))
     running = Simulation(profile, size, slide)
     placed = [report for each in tuples for report in running.push(_placed(each))]
     outputs = [_output(plan, windows, rows, report) for report in placed]
@@ -68,12 +59,12 @@ def _kind(node: Node) -> str:
     return f"one over {node.windows!r}" if isinstance(node, WindowAggregate) else node.name
 
 
-def _tuples(rows: Node, source: Source, bound: Bound, columns: TupleColumns) -> Iterator[Tuple]:
+def _tuples(rows: Node, source: Source, bound: Bound, columns: Times) -> Iterator[Tuple]:
     """Yield the tuples in order of arrival: what the query's `where` leaves; a CTI is a heartbeat."""
     last: int | None = None
     for number, event in enumerate(bound.events(), 1):
         if isinstance(event, Cti):
-            if event.time != INFINITY and columns == TupleColumns():
+            if event.time != INFINITY and not any(columns):
                 yield Tuple(HEARTBEAT, event.time, number, number)
             continue
         if not isinstance(event, Insert):
@@ -86,14 +77,15 @@ def _tuples(rows: Node, source: Source, bound: Bound, columns: TupleColumns) -> 
             yield found._replace(value=row.payload)
 
 
-def _times(event: Insert[Any], number: int, columns: TupleColumns) -> Tuple:
+def _times(event: Insert[Any], number: int, columns: Times) -> Tuple:
+    """Return an event as a tuple without a value; without columns it has its LE, its number, and a batch of its own."""
     fields = dict(fields_of(event.payload))
-    for name in (columns.t_app, columns.t_sys, columns.bid):
+    for name in columns:
         if name is not None and name not in fields:
             raise FieldNotFound(name, fields)
-    t_app = event.le if columns.t_app is None else fields[columns.t_app]
-    t_sys = number if columns.t_sys is None else fields[columns.t_sys]
-    return Tuple(None, t_app, t_sys, t_sys if columns.bid is None else fields[columns.bid])
+    t_app, t_sys, bid = columns
+    arrival = number if t_sys is None else fields[t_sys]
+    return Tuple(None, event.le if t_app is None else fields[t_app], arrival, arrival if bid is None else fields[bid])
 
 
 def _placed(tuple: Tuple) -> Tuple:

@@ -54,9 +54,9 @@ class Operator(ABC):
         return type(self).__name__
 
     @property
-    @abstractmethod
     def buffered(self) -> int:
         """How many tuples (sorted, stored and waiting results together), or partial aggregates, it holds after the last push."""
+        return 0
 
     @abstractmethod
     def push(self, item: Item, input: int = 0) -> Items:
