@@ -486,10 +486,10 @@ SABOTAGES = (
         "scalars_send",
     ),
     Sabotage(
-        "a change of a row that has come few at a time is published without the one before it",
-        "streamdsl/engine/coalesce.py",
-        "(id, version, le, first, re_new), batch.values[place]",
-        "(id, version, le, re_old, re_new), batch.values[place]",
+        "the rows of a published stream that were live before are forgotten when those that came later are consolidated",
+        "streamdsl/engine/published.py",
+        "coalesced(self._batches)",
+        "coalesced(self._batches[1:])",
         "attach",
     ),
     Sabotage(
@@ -1277,10 +1277,10 @@ SABOTAGES = (
         "are_told_what_they_are_told",
     ),
     Sabotage(
-        "a state that is shared is merged into all windows but the last",
+        "a state that is shared is merged into the first window alone",
         "streamdsl/engine/buffered/modules.py",
-        "for window in range(first, last):\n                    states",
-        "for window in range(first, max(last - 1, first + 1)):\n                    states",
+        "states[first:last] = merged",
+        "states[first:last] = [*merged[:1], *states[first + 1 : last]]",
         "state_that_windows_share",
     ),
     Sabotage(

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.consolidate import consolidated
+from streamdsl.engine.pairs import all_but
 from streamdsl.engine.versions import OutRow
 from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal import INFINITY
@@ -205,7 +206,7 @@ class HeldRows:
         alone = self._held_alone(changes, retracted)
         if len(alone):
             self._put_each(changes.take(alone))
-            changes = changes.take(_others(alone, len(changes)))
+            changes = changes.take(all_but(alone, len(changes)))
         if _RARE * (len(retracted) - len(alone)) >= self._n_in_runs():
             rows = consolidated(Batch.concat([*(run.rows() for run in self._runs), changes]))
             self._runs = []
@@ -266,10 +267,3 @@ class HeldRows:
 
     def _n_in_runs(self) -> int:
         return sum(map(len, self._runs))
-
-
-def _others(rows: Rows, size: int) -> Rows:
-    """Return all indices below `size` but these."""
-    is_other = np.ones(size, dtype=np.bool_)
-    is_other[rows] = False
-    return flatnonzero(is_other)

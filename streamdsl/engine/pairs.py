@@ -1,4 +1,4 @@
-"""Pairs of integers: the distinct ones of two columns."""
+"""Integers in columns: distinct ones, distinct pairs, ranges, and which are among others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.sorting import ascending, stable_order
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _FEW_PLACES: Final = 32
@@ -53,11 +53,51 @@ def distinct(numbers: Rows, size: int) -> Rows:
     ([1, 3], [1, 3])
     """
     if size > _FEW_PLACES * len(numbers):
-        ordered = ascending(numbers)
-        return ordered[flatnonzero(_is_first(ordered))]
+        return distinct_values(numbers)
     marks = np.zeros(size, dtype=np.bool_)
     marks[numbers] = True
     return flatnonzero(marks)
+
+
+def distinct_values(numbers: Ticks) -> Ticks:
+    """Return the different ones of some integers, in order.
+
+    >>> distinct_values(np.array([3, -1, 3])).tolist()
+    [-1, 3]
+    """
+    ordered = ascending(numbers)
+    return ordered[run_starts(ordered)]
+
+
+def run_starts(ordered: Column) -> Rows:
+    """Return where in a column values begin that differ from the one before.
+
+    >>> run_starts(np.array([5, 7, 7])).tolist()
+    [0, 1]
+    """
+    return flatnonzero(_is_first(ordered))
+
+
+def all_but(rows: Rows, size: int) -> Rows:
+    """Return the numbers below `size`, in order, without some of them.
+
+    >>> all_but(np.array([3, 0]), 4).tolist()
+    [1, 2]
+    """
+    is_left = np.ones(size, dtype=np.bool_)
+    is_left[rows] = False
+    return flatnonzero(is_left)
+
+
+def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Return all places of some ranges, each after the number of its range.
+
+    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
+    [[0, 0, 1], [4, 5, 7]]
+    """
+    sizes = stop - start
+    at = np.repeat(np.arange(len(start)), sizes)
+    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
 
 
 def are_among(numbers: Ticks, ordered: Ticks) -> NDArray[np.bool_]:
@@ -78,14 +118,14 @@ def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:
     >>> [column.tolist() for column in counted_runs(np.array([5, 7, 7]))]
     [[5, 7], [1, 2]]
     """
-    starts = flatnonzero(_is_first(ordered))
+    starts = run_starts(ordered)
     counts = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] = len(ordered) - starts[-1:]
     return ordered[starts], counts
 
 
-def _is_first(ordered: Ticks) -> NDArray[np.bool_]:
+def _is_first(ordered: Column) -> NDArray[np.bool_]:
     """Say which of some sorted numbers differ from the one before."""
     is_first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -98,21 +99,18 @@ class Members:
 
     def by_window(self) -> Rows:
         """Return the order of all pairs by window, given that they are by row."""
-        lengths = self.last - self.first
-        starts = self.first - (np.cumsum(lengths) - lengths)
         if self.n_windows <= NARROW:  # what is added to `starts` may wrap around, the sums are right
+            lengths = self.last - self.first
+            starts = self.first - (np.cumsum(lengths) - lengths)
             windows = np.repeat(starts.astype(np.uint16), lengths)
             windows += np.arange(len(windows), dtype=np.uint32).astype(np.uint16)
             return np.argsort(windows, kind="stable")
-        return stable_order(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
+        return stable_order(spread(self.first, self.last)[1])
 
     def pairs(self) -> Pairs:
         """Return each pair of a window and a member, by row."""
-        lengths = self.last - self.first
-        if (lengths == 1).all():
-            return Pairs(self.first, np.arange(len(lengths)))
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        return Pairs(np.arange(len(rows)) + (self.first - (np.cumsum(lengths) - lengths))[rows], rows)
+        rows, windows = spread(self.first, self.last)
+        return Pairs(windows, rows)
 
 
 class Values(NamedTuple):

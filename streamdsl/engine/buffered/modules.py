@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -70,6 +71,18 @@ class Windows(Periods, Protocol):
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
+
+
+@contextmanager
+def reported(requested: Windows, found: Sequence[Any], windows: Rows | None = None) -> Iterator[None]:
+    """Raise an exception of user code as the error of the window that comes next, after those of which results are `found`."""
+    try:
+        yield
+    except StreamDslError:
+        raise
+    except Exception as error:
+        number = len(found)
+        raise requested.error(number if windows is None else int(windows[number]), error) from error
 
 
 class NotPlainError(ArithmeticError):
@@ -162,16 +175,9 @@ class MemberAggregate:
         given = _given(function, column)
         finish = _results if function.returns_many else _result
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        try:
+        with reported(requested, found):
             for lo, hi in spans:
-                if lo < hi:
-                    found.append(finish(function, compute(given(lo, hi))))
-                else:
-                    found.append(empty_result(function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
+                found.append(finish(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
         return found
 
 
@@ -197,7 +203,7 @@ class StateAggregate(MemberAggregate):
         """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
-        try:
+        with reported(requested, after):
             for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
                 period = self._period(requested, number)
@@ -206,10 +212,6 @@ class StateAggregate(MemberAggregate):
                 if lo < hi:
                     state = module.add_events_to_state(state, given(lo, hi), *period)
                 after.append(Held(state, size + hi - lo - (b - a)))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(after), error) from error
         return after
 
     def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
@@ -236,39 +238,28 @@ class StateAggregate(MemberAggregate):
         ends = stops.tolist()
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
         for start, stop, first, last in zip([0, *ends], ends, firsts, lasts, strict=False):
-            window = first
-            try:
+            merged: list[Held] = []
+            with reported(requested, merged, np.arange(first, last)):
                 part = Held(module.add_events_to_state(module.create_state(), given(start, stop)), stop - start)
-                for window in range(first, last):
-                    states[window] = merge(module, states[window], part)
-            except StreamDslError:
-                raise
-            except Exception as error:
-                raise requested.error(window, error) from error
+                for held in states[first:last]:
+                    merged.append(merge(module, held, part))
+            states[first:last] = merged
         return states
 
     def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
         """Return copies of states, for windows that start with the members of others."""
-        found = []
-        for held, window in zip(states.tolist(), windows.tolist(), strict=True):
-            try:
+        found: list[Held] = []
+        with reported(requested, found, windows):
+            for held in states.tolist():
                 found.append(copied(self.function, held))
-            except StreamDslError:
-                raise
-            except Exception as error:
-                raise requested.error(window, error) from error
         return object_column(found)
 
     def shown(self, requested: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
-        try:
+        with reported(requested, found):
             for held in states:
                 found.append(self._finished(requested, len(found), held) if held.n_members else empty_result(self.function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
         return column_of(found)
 
     # Row by row: None is a state that is not known, which is then made of all members, and raises what there is to raise.
@@ -334,14 +325,10 @@ class ExtremumAggregate(StateAggregate):
         found = self._of_columns(values)
         best = self._of_each(values, requested) if found is None else found.tolist()
         after: list[Any] = []
-        try:
+        with reported(requested, after):  # what came and what was there may have no order
             for held, come_best in zip(states, best, strict=True):
                 came = self.NOTHING if come_best is None else come_best
                 after.append(came if held is None else self._better(held, came))
-        except StreamDslError:
-            raise
-        except Exception as error:  # what came and what was there have no order
-            raise requested.error(len(after), error) from error
         return after
 
     def _better(self, one: Any, other: Any) -> Any:

@@ -144,17 +144,6 @@ def _inserted(column: Column, values: Column, at: Rows) -> Column:
     return longer
 
 
-def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
-    """Return all places of some ranges, each after the number of its range.
-
-    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
-    [[0, 0, 1], [4, 5, 7]]
-    """
-    sizes = stop - start
-    at = np.repeat(np.arange(len(start)), sizes)
-    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
-
-
 class SortedRows:
     """Places of a table in sorted runs. New places are in none until the next read."""
 

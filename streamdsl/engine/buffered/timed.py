@@ -16,13 +16,14 @@ from streamdsl.engine.buffered.modules import (
     Sees,
     StateAggregate,
     Windows,
+    reported,
 )
 from streamdsl.engine.buffered.ranked import RankedAggregate
-from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.errors import StreamDslError
+from streamdsl.engine.pairs import spread
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -74,17 +75,13 @@ class TimedAggregate(MemberAggregate):
     def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: Windows) -> Column:
         function, found = self.function, list[Any]()
         events, spans = self._events(values, le, re, requested)
-        try:
+        with reported(requested, found):
             for number, (start, stop) in enumerate(spans):
                 if start < stop:
                     window = requested.period(number)
                     found.append(self._result(computed(function, events[start:stop], window), window))
                 else:
                     found.append(empty_result(function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
         return column_of(found)
 
     def _result(self, found: Any, window: Lifetime) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.data_driven.boundaries import Boundaries
 from streamdsl.engine.data_driven.endpoints import Deltas
 from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.pairs import spread
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -90,10 +91,8 @@ class Sweep:
         starts = np.searchsorted(self.portion.numbers, deltas.numbers[late])
         stops = np.searchsorted(self.portion.numbers, deltas.numbers[late + 1])
         stops = np.minimum(stops, np.searchsorted(self.portion.numbers, limits, side="right"))
-        lengths = stops - starts
-        rows = np.repeat(late, lengths)
-        at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(rows))
+        rows, at = spread(starts, stops)
+        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(late[rows]))
         self.summed[at] = True
 
     def finish(self, is_last: bool) -> Windows:

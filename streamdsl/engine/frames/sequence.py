@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members, Pairs
-from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
@@ -20,7 +20,7 @@ from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.pairs import distinct
+from streamdsl.engine.pairs import distinct, spread
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.errors import StreamDslError, UserCodeError

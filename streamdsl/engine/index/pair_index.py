@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.index.narrow import NarrowIntegers
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
 from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
@@ -50,8 +49,8 @@ class PairIndex:
 
     def __init__(self) -> None:
         self.size = 0
-        self.number = NarrowIntegers()
-        self.group = NarrowIntegers()
+        self.number: Ticks = np.empty(0, dtype=np.int64)
+        self.group: Ticks = np.empty(0, dtype=np.int64)
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
@@ -124,8 +123,7 @@ class PairIndex:
             return int(self.find_different(np.array([number]), np.array([group]))[0])
         slot = self._take_one()
         table[place], self._places[slot] = slot, place
-        self.number.put(slot, number)
-        self.group.put(slot, group)
+        self.number[slot], self.group[slot] = number, group
         self._n_taken += 1
         self.made_one(slot, number, group)
         return slot
@@ -165,7 +163,7 @@ class PairIndex:
             return slots
         seeker = PAIR_SEEKER.over(len(places))
         if seeker is not None:
-            seeker(self._table, self.number.values, self.group.values, numbers, groups, places, slots)
+            seeker(self._table, self.number, self.group, numbers, groups, places, slots)
             return slots
         left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
@@ -177,9 +175,7 @@ class PairIndex:
 
     def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
         """Say which slots are the right ones, or empty: their probing ends."""
-        settled = self.group.are(slots, groups)
-        settled &= self.number.are(slots, numbers)
-        settled &= slots >= 0
+        settled: NDArray[np.bool_] = (self.group[slots] == groups) & (self.number[slots] == numbers) & (slots >= 0)
         settled |= slots == _EMPTY
         return settled
 
@@ -191,8 +187,7 @@ class PairIndex:
         slots = self._take(len(got))
         self._table[places[got]] = slots
         self._places[slots] = places[got]
-        self.number[slots] = numbers[got]
-        self.group[slots] = groups[got]
+        self.number[slots], self.group[slots] = numbers[got], groups[got]
         self._n_taken += len(got)
         self.made(slots)
 
@@ -294,8 +289,7 @@ class PairIndex:
         """Make room for `size` slots."""
         old, self.size = self.size, size
         self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
-        self.number.grow(size)
-        self.group.grow(size)
+        self.number, self.group = longer(self.number, size), longer(self.group, size)
 
     def release(self, slots: Rows) -> None:
         """Release slots; they are used again."""

@@ -23,7 +23,7 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
-from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.pairs import all_but, distinct_pairs
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.lists import ListSource, items_of, list_source
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
@@ -207,7 +207,7 @@ class ApplyOperator(FramedWindowOperator):
             computed, others = np.concatenate([computed, moved]), others.take(_NONE)
         results, out, slots = self.table.results, self._sent(computed), np.repeat(computed, now.sizes)
         kept, stays = self._paired(out, slots, now)
-        left, come = _but(out.size, kept), _but(len(slots), stays)
+        left, come = all_but(kept, out.size), all_but(stays, len(slots))
         gone = [out.take(left), self._sent(dead)]
         # A new result with the number of a retracted one is a later version of it.
         results.retracted(np.unique(np.concatenate([each.slots for each in gone])))
@@ -266,7 +266,7 @@ class ApplyOperator(FramedWindowOperator):
         rows = _concat([gone, moved, come])
         if not rows.size:
             return EMPTY
-        groups = self.window_store.codes.groups(self.table.code[rows.slots])
+        groups = self.codes.groups(self.table.code[rows.slots])
         window_ids = self._ids(self.table.le[rows.slots], groups)
         ids = ResultIds(self.label, self.key_table, *window_ids.columns, rows.ordinals)
         re_old, re_new = np.concatenate([gone.re, was, come.le]), np.concatenate([gone.le, moved.re, come.re])
@@ -314,10 +314,3 @@ def _table(payloads: AnyColumn) -> Table:
 def _together(parts: Sequence[AnyColumn]) -> AnyColumn:
     """Return payloads one after the other."""
     return concat_parts([part for part in parts if len(part)] or parts[:1])
-
-
-def _but(size: int, rows: Rows) -> Rows:
-    """Return all of so many rows but some."""
-    is_left = np.ones(size, dtype=np.bool_)
-    is_left[rows] = False
-    return flatnonzero(is_left)

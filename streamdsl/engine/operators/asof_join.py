@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import Frontier, of_same_ends
@@ -15,8 +14,9 @@ from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.matching import MOST
-from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
+from streamdsl.engine.operators.nearest import NO_ROWS
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.pairs import all_but, are_among, distinct_values
 from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorting import sorted_integers
@@ -80,7 +80,7 @@ class AsofJoinOperator(AsofState):
         changed, rows = self.left.changed, self.left.rows
         is_new = rows.was.take(changed) == rows.le.take(changed)
         came, known, concerned = changed[flatnonzero(is_new)], changed[flatnonzero(~is_new)], self.concerned()
-        before = self._noted(distinct_rows(np.concatenate([known, concerned])))
+        before = self._noted(distinct_values(np.concatenate([known, concerned])))
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
         self.enqueue(came)
@@ -212,10 +212,10 @@ class AsofJoinOperator(AsofState):
         was, ends = rows.was.take(before.lefts), rows.re.take(before.lefts)
         if len(concerned):
             stays, again = before.in_both(now)
-            goes = _is_in(before.lefts, concerned)
+            goes = are_among(before.lefts, concerned)
             goes[stays] = False
             ends = np.where(goes, rows.le.take(before.lefts), ends)
-            now = now.take(_others(again, len(now.lefts)))
+            now = now.take(all_but(again, len(now.lefts)))
         moved = flatnonzero(was != ends)
         gone = self._parts(before.take(moved), was[moved], ends[moved])
         return Batch.concat([*gone, *self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts))])
@@ -246,17 +246,3 @@ class AsofJoinOperator(AsofState):
             return materialised(project(self.alone, Inputs((self.left.rows.table(lefts),), len(lefts))))
         except RowError as error:
             raise self.pair_error(error, lefts, rights) from error.cause
-
-
-def _is_in(rows: Rows, some: Rows) -> NDArray[np.bool_]:
-    """Say which rows are among some, of which there is one at least, in order."""
-    places = np.minimum(np.searchsorted(some, rows), len(some) - 1)
-    found: NDArray[np.bool_] = some[places] == rows
-    return found
-
-
-def _others(rows: Rows, size: int) -> Rows:
-    """Return all rows but these."""
-    others = np.ones(size, dtype=np.bool_)
-    others[rows] = False
-    return flatnonzero(others)

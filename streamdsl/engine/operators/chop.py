@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import EmitPolicy, Operator
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero

@@ -226,15 +226,10 @@ class ColumnarWindowOperator(WindowDriver):
         return [part for part in rest if part], out
 
     def _pending(self, batch: Batch) -> Pending:
-        points = self.numbers.of_points(batch) if len(batch) > 1 else None
-        if points is not None:
-            lo, each, first, stop = points
-            return Pending(self._groups(batch), lo, None, self._terms(batch), None, each, first, stop)
-        lo, hi, signs = self.numbers.ranges(batch)
-        terms = self._terms(batch)
-        terms = terms if signs is None else terms.times(signs)
-        pending = Pending(self._groups(batch), lo, hi, terms, signs)
-        return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
+        windows, terms = self.numbers.ranges(batch), self._terms(batch)
+        terms = terms if windows.signs is None else terms.times(windows.signs)
+        pending = Pending(self._groups(batch), windows.lo, windows.hi, terms, *windows[2:])
+        return pending if windows.each or every(there := pending.lo < pending.hi) else pending.take(flatnonzero(there))
 
     def _groups(self, batch: Batch) -> Ticks:
         return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys

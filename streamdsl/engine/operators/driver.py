@@ -125,8 +125,7 @@ class WindowDriver(Operator):
         is_new = np.zeros(len(slots), dtype=np.bool_)
         is_new[computed[differs]] = True
         stays = slots[was_out & shown & ~is_new]
-        ends = self._windows(stays)[2]
-        moved = stays[results.emitted_ends(stays, ends) != ends]
+        moved = stays[results.re[stays] != self._windows(stays)[2]]
         gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
         new, payloads = slots[computed[differs]], payloads.take(differs)
         if self._is_at_end and len(moved):  # a point cannot be moved: it is retracted, and another one inserted
@@ -143,12 +142,12 @@ class WindowDriver(Operator):
         groups, le, re = self._windows(slots)
         n_gone, n_old = len(gone), len(gone) + len(moved)
         old = slots[:n_old]
-        re_old = np.concatenate([results.emitted_ends(old, re[:n_old]), le[n_old:]])
+        re_old = np.concatenate([results.re[old], le[n_old:]])
         re_new = np.concatenate([le[:n_gone], re[n_gone:]])
         table = Table.concat([results.payloads(old), payloads])
         versions = np.concatenate([results.retracted(gone), results.versions(slots[n_gone:])])
         results.clear(gone)
-        results.put_ends(moved, re[n_gone:n_old])
+        results.re[moved] = re[n_gone:n_old]
         results.put_until(new, re[n_old:], payloads)
         return self._batch(groups, le, re_old, re_new, table, versions)
 

@@ -5,7 +5,7 @@ Only differences from the emitted results are emitted (docs/decisions/14-frames-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -22,13 +22,12 @@ from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.data_driven.group_codes import GroupCodes
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Policy
 from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
@@ -103,33 +102,6 @@ def ordered(members: Members, rows: RowTable, order: Order) -> Members:
     return members.only(stable_order(number[places]))
 
 
-class Composed:
-    """A frame with the rows that it needs, as `DataDrivenWindows`."""
-
-    def __init__(self, frame: Frame, rows: Arrangement) -> None:
-        self.frame = frame
-        self.rows = rows
-
-    @property
-    def boundaries(self) -> WindowTable:
-        """The columns of the windows, by slot."""
-        return self.frame.table
-
-    @property
-    def codes(self) -> GroupCodes:
-        """The codes of the groups."""
-        return self.frame.table.codes
-
-    def drop(self, gone: Rows) -> None:
-        """Drop windows; their slots are used again."""
-        if len(gone):
-            self.frame.table.drop(gone)
-
-    def forget(self, cti: int) -> None:
-        """Drop the rows and windows that no change from a CTI on can need."""
-        self.frame.forget(cti, self.rows)
-
-
 class FramedWindowOperator(RowFramedOperator):
     """Any aggregates over the windows of a frame.
 
@@ -139,6 +111,7 @@ class FramedWindowOperator(RowFramedOperator):
     """
 
     kind = "window (framed)"
+    table: WindowTable
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         # If modules see ends, each partition is closed up to a time of its own, so that no window waits for other partitions.
@@ -156,8 +129,8 @@ class FramedWindowOperator(RowFramedOperator):
         frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.emit_policy, self.budget)
         self._has_payloads = bool(self._orders) or node.windows.by_position
         self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
-        self.window_store: Composed = Composed(frame, self.rows)
         self.frame = frame
+        self.table, self.codes = frame.table, frame.table.codes
         self.timers = TimerQueue()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
@@ -169,10 +142,12 @@ class FramedWindowOperator(RowFramedOperator):
         self.accumulates_all = self.has_unemitted_accumulators = False
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
-    @property
-    def table(self) -> WindowTable:
-        """The windows."""
-        return self.frame.table
+    def _drop_windows(self, slots: Rows) -> None:
+        if len(slots):
+            self.table.drop(slots)
+
+    def _forget(self, cti: int) -> None:
+        self.frame.forget(cti, self.rows)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].high_water, ctis[0])
@@ -193,7 +168,7 @@ class FramedWindowOperator(RowFramedOperator):
         out = self._emit(touched)
         if self._has_accumulators:
             self._drop_states(touched)
-        self.window_store.drop(touched.gone)
+        self._drop_windows(touched.gone)
         self.frame.end_step()
         return out
 
@@ -278,7 +253,7 @@ class FramedWindowOperator(RowFramedOperator):
     def _in_order(self, slots: Rows) -> Table:
         """Compute the results of windows that are in order of partition and start."""
         table, self._computed = self.table, slots
-        groups = self.window_store.codes.groups(table.code[slots])
+        groups = self.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
     def _computing(self, slots: Rows) -> Computing:
@@ -352,9 +327,6 @@ class FramedWindowOperator(RowFramedOperator):
                 accumulator.add_terms(rows.argument(column)[places], chosen, terms)
         return terms
 
-    def held_groups(self) -> Iterator[int]:
-        return iter(self.window_store.codes)
-
     def output_cti(self, ctis: list[int]) -> int:
         settled = self.frame.output_cti(ctis[0], self.rows)
         # In a bounded run an open window may still grow beyond the bound, and then has no result.
@@ -368,7 +340,7 @@ class FramedWindowOperator(RowFramedOperator):
 
     def slowest_group(self, cti: int) -> int | None:
         """Return the group that holds back the output CTI, None if none does."""
-        groups = self.window_store.codes.groups(self.frame.slowest_code(cti, self.rows))
+        groups = self.codes.groups(self.frame.slowest_code(cti, self.rows))
         return int(groups[0]) if len(groups) else None
 
     def _sizes(self, cti: int) -> Ticks:

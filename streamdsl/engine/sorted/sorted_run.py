@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
@@ -39,19 +40,14 @@ class Ranges(NamedTuple):
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
         [([4, 4, 7], [0, 1, 9])]
         """
-        if len(self.rows) == 1:
-            (row,), (first,), (size,) = self.rows.tolist(), self.first.tolist(), self.size.tolist()
-            yield np.full(size, row, dtype=np.intp), np.arange(first, first + size)
-            return
         stops = np.cumsum(self.size)
         start = 0
         while start < len(stops):
             done = int(stops[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(stops, done + CHUNK, side="right")))
             part = slice(start, stop)
-            size = self.size[part]
-            begins = self.first[part] - (stops[part] - size - done)
-            yield np.repeat(self.rows[part], size), np.repeat(begins, size) + np.arange(int(stops[stop - 1]) - done)
+            at, places = spread(self.first[part], self.first[part] + self.size[part])
+            yield self.rows[part][at], places
             start = stop
 
 
