@@ -481,7 +481,7 @@ SABOTAGES = (
     Sabotage(
         "the slot of a window that is gone is found again",
         "streamdsl/engine/index/pair_index.py",
-        "            self._forget_recent(slots)\n",
+        "            self._table[self._places[slots]] = _EMPTY if self._width else _GONE\n",
         "",
         "scalars_send",
     ),

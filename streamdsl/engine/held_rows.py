@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Hashable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ _RARE: Final = 64
 _AT_ONCE: Final = 1024
 """The rows that are scanned at once for one that is still there."""
 
+Entry: TypeAlias = tuple[int, int, Hashable]
+"""A time, a ticket, and the id of a row."""
+
 
 class RowHeap:
     """Single rows, in a heap by RE and one by LE. An entry whose row has changed since is stale, and is skipped.
@@ -36,8 +39,8 @@ class RowHeap:
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, OutRow] = {}
-        self._by_re: list[tuple[int, int, Hashable]] = []
-        self._by_le: list[tuple[int, int, Hashable]] = []
+        self._by_re: list[Entry] = []
+        self._by_le: list[Entry] = []
         self._tickets = itertools.count()
 
     def __len__(self) -> int:
@@ -55,23 +58,30 @@ class RowHeap:
         heapq.heappush(self._by_re, (row.re_new, next(self._tickets), row.id))
         heapq.heappush(self._by_le, (row.le, next(self._tickets), row.id))
 
+    def _first(self, heap: list[Entry]) -> int | None:
+        """Return the least time of a heap, None if no row is held."""
+        while heap:
+            time, _, id = heap[0]
+            row = self._rows.get(id)
+            if row is not None and time == (row.re_new if heap is self._by_re else row.le):
+                return time
+            heapq.heappop(heap)
+        return None
+
+    def _pop_until(self, heap: list[Entry], until: int) -> list[OutRow]:
+        found: list[OutRow] = []
+        while (time := self._first(heap)) is not None and time <= until:
+            found.append(self._rows.pop(heapq.heappop(heap)[2]))
+        return found
+
     def first_end(self) -> int | None:
         """Return the least RE, None if no row is held."""
-        while self._by_re:
-            re, _, id = self._by_re[0]
-            if id in self._rows and self._rows[id].re_new == re:
-                return re
-            heapq.heappop(self._by_re)
-        return None
+        return self._first(self._by_re)
 
     def first_start(self) -> int:
         """Return the least LE, INFINITY if no row is held."""
-        while self._by_le:
-            le, _, id = self._by_le[0]
-            if id in self._rows and self._rows[id].le == le:
-                return le
-            heapq.heappop(self._by_le)
-        return INFINITY
+        first = self._first(self._by_le)
+        return INFINITY if first is None else first
 
     def pop_first_ending(self) -> OutRow:
         """Remove and return the row with the least RE, just after `first_end`."""
@@ -79,21 +89,11 @@ class RowHeap:
 
     def pop_ending(self, until: int) -> list[OutRow]:
         """Remove and return the rows with RE <= `until`."""
-        found: list[OutRow] = []
-        while self._by_re and self._by_re[0][0] <= until:
-            re, _, id = heapq.heappop(self._by_re)
-            if id in self._rows and self._rows[id].re_new == re:
-                found.append(self._rows.pop(id))
-        return found
+        return self._pop_until(self._by_re, until)
 
     def pop_starting(self, until: int) -> list[OutRow]:
         """Remove and return the rows with LE <= `until`."""
-        found: list[OutRow] = []
-        while self._by_le and self._by_le[0][0] <= until:
-            le, _, id = heapq.heappop(self._by_le)
-            if id in self._rows and self._rows[id].le == le:
-                found.append(self._rows.pop(id))
-        return found
+        return self._pop_until(self._by_le, until)
 
     def ends(self) -> list[int]:
         """Return the REs."""

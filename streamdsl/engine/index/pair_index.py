@@ -18,8 +18,6 @@ _EMPTY: Final = -1
 _GONE: Final = -2
 _CLAIM: Final = -3
 _LEAST: Final = 64
-_RECENT: Final = 1024
-_FEW: Final = 4
 _SPARSE: Final = ((2**10, 2**10), (2**16, 64), (math.inf, 4))
 """A block of up to so many places has at most so many for each pair in use when it is made; it then gets more for later pairs."""
 _SLACK: Final = 8
@@ -58,7 +56,6 @@ class PairIndex:
         self._first = self._lowest = 0
         self._width = 1
         """The number of groups in the block; 0: pairs are hashed."""
-        self._recent: dict[tuple[int, int], int] = {}
         self._released: Places = np.empty(0, dtype=np.int32)
         self._n_released = 0
         self._fresh = 0
@@ -98,16 +95,6 @@ class PairIndex:
         return self.find_different(pairs.first, pairs.second)[pairs.index]
 
     def find_one(self, number: int, group: int) -> int:
-        """Return the slot of a single pair. The latest ones are cached, as single events use few pairs again and again."""
-        pair = (number, group)
-        slot = self._recent.get(pair)
-        if slot is None:
-            if len(self._recent) >= _RECENT:
-                self._recent.clear()
-            slot = self._recent[pair] = self._seek_one(number, group)
-        return slot
-
-    def _seek_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair, which gets one if it is missing, without columns."""
         table, place = self._table, self._home_of(number, group)
         if place is None:
@@ -294,20 +281,12 @@ class PairIndex:
     def release(self, slots: Rows) -> None:
         """Release slots; they are used again."""
         if len(slots):
-            self._forget_recent(slots)
             self._table[self._places[slots]] = _EMPTY if self._width else _GONE
             self._places[slots] = _GONE
             before, self._n_released = self._n_released, self._n_released + len(slots)
             if self._n_released > len(self._released):
                 self._released = longer(self._released, max(self._n_released, 2 * len(self._released)))
             self._released[before : self._n_released] = slots
-
-    def _forget_recent(self, slots: Rows) -> None:
-        if len(slots) > _FEW:
-            self._recent.clear()
-        elif self._recent:
-            for slot in slots.tolist():
-                self._recent.pop((self.number.item(slot), self.group.item(slot)), None)
 
     def slots(self) -> Rows:
         """Return all slots in use, those of a block by number and group, others in their own order."""
