@@ -347,7 +347,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "groups that are far apart are counted in the wrong windows",
-        "streamdsl/engine/columnar/combine.py",
+        "streamdsl/engine/columnar/combining.py",
         "places <<= block.bits",
         "places <<= block.bits - 1",
         "rows_are_counted",
@@ -1528,7 +1528,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "keys of a join are never forgotten",
-        "streamdsl/engine/operators/keyed.py",
+        "streamdsl/engine/operators/keyed_operator.py",
         "if self.numbers is not None and self.numbers.is_due:",
         "if False:",
         "memory_is_flat",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
+from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, PointBatch
 from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, piece_of
@@ -320,7 +320,7 @@ class Ingress:
     def _batch(self, inserts: Inserts, first: int) -> Batch:
         """Return rows as changes, numbered from the first."""
         if inserts.ends is None:
-            return Points(first, inserts.le, inserts.table)
+            return PointBatch(first, inserts.le, inserts.table)
         ids = np.arange(first, first + len(inserts), dtype=np.int64)
         return Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table)
 

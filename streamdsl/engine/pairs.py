@@ -18,7 +18,7 @@ _FEW_PLACES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class DistinctPairs:
     """The distinct pairs of two columns, in order of the first, then of the second, and which of them each row has."""
 
     index: Rows
@@ -29,7 +29,7 @@ class Pairs:
         return len(self.first)
 
 
-def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
+def distinct_pairs(first: Ticks, second: Ticks) -> DistinctPairs:
     """Return the distinct pairs of rows. If few are possible they are marked in an array, else sorted.
 
     >>> pairs = distinct_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))
@@ -38,12 +38,12 @@ def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
     """
     found = few_pairs(first, second)
     if found is not None or not len(first):
-        return found or Pairs(first, first, second)
+        return found or DistinctPairs(first, first, second)
     packed = _packed(first, second)
     if packed is None:
         return _ranked_pairs(first, second)
     index, flat = _sorted(packed.flat)
-    return Pairs(index, *packed.parts(flat))
+    return DistinctPairs(index, *packed.parts(flat))
 
 
 def distinct(numbers: Rows, size: int) -> Rows:
@@ -154,7 +154,7 @@ def _packed(first: Ticks, second: Ticks) -> _Packed | None:
     return _Packed((first - lowest) * width + (second - other), lowest, other, width)
 
 
-def few_pairs(first: Ticks, second: Ticks) -> Pairs | None:
+def few_pairs(first: Ticks, second: Ticks) -> DistinctPairs | None:
     """Return the distinct pairs of rows if not many more than rows are possible, found without sorting; else None."""
     if len(first) < 2:
         return None
@@ -163,7 +163,7 @@ def few_pairs(first: Ticks, second: Ticks) -> Pairs | None:
         return None
     flat = (second - other) + (first - lowest) * width if span > 1 else second - other
     index, found = _marked(flat, span * width)
-    return Pairs(index, found // width + lowest, found % width + other)
+    return DistinctPairs(index, found // width + lowest, found % width + other)
 
 
 def span_of(*columns: Sequence[Ticks]) -> tuple[int, int]:
@@ -190,8 +190,8 @@ def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
     return index, ordered[flatnonzero(is_first)]
 
 
-def _ranked_pairs(first: Ticks, second: Ticks) -> Pairs:
+def _ranked_pairs(first: Ticks, second: Ticks) -> DistinctPairs:
     """Take the ranks of values that lie too far apart for their differences to be multiplied."""
     (ranks, known), (other_ranks, other_known) = _sorted(first), _sorted(second)
     pairs = distinct_pairs(ranks, other_ranks)
-    return Pairs(pairs.index, known[pairs.first], other_known[pairs.second])
+    return DistinctPairs(pairs.index, known[pairs.first], other_known[pairs.second])

@@ -14,7 +14,7 @@ from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, Sp
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import EmitPolicy, Piece
-from streamdsl.engine.operators.group import GroupEnterOperator
+from streamdsl.engine.operators.group_apply import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput

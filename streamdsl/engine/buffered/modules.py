@@ -41,7 +41,7 @@ class Sees(Enum):
     ENDS = "all ends"
 
 
-class Periods(Protocol):
+class WindowPeriods(Protocol):
     """Windows by their numbers."""
 
     def period(self, window: int) -> Lifetime:
@@ -56,7 +56,7 @@ class InsertedRow(NamedTuple):
     re: int
 
 
-class Windows(Periods, Protocol):
+class AggregatedWindows(WindowPeriods, Protocol):
     """Windows whose aggregates are requested: their members, and how an error in one of them is reported."""
 
     @property
@@ -74,7 +74,7 @@ class Windows(Periods, Protocol):
 
 
 @contextmanager
-def reported(requested: Windows, found: Sequence[Any], windows: Rows | None = None) -> Iterator[None]:
+def reported(requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None) -> Iterator[None]:
     """Raise an exception of user code as the error of the window that comes next, after those of which results are `found`."""
     try:
         yield
@@ -108,7 +108,7 @@ class MemberAggregate:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
         return Values(rows.argument(self._argument)[members.places], members)
 
-    def results(self, requested: Windows) -> AnyColumn:
+    def results(self, requested: AggregatedWindows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
         values = self.values(requested.rows, requested.members(self.order))
         if isinstance(self.function, Builtin):
@@ -169,7 +169,7 @@ class MemberAggregate:
             return np.repeat(column_of([empty]), count)
         return object_column([empty_result(self.function) for _ in range(count)])
 
-    def _of_each(self, values: Values, requested: Windows) -> list[Any]:
+    def _of_each(self, values: Values, requested: AggregatedWindows) -> list[Any]:
         function, found = self.function, list[Any]()
         column, spans = values.in_windows()
         given = _given(function, column)
@@ -189,7 +189,7 @@ class StateAggregate(MemberAggregate):
     sees = Sees.NOTHING
     """What it sees of where members end."""
 
-    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; a window without a state gets a new one."""
         if self.function.mergeable:
             values = self.values(requested.rows, come)
@@ -199,7 +199,7 @@ class StateAggregate(MemberAggregate):
                 return self._merged(requested, held, values.only(shared.order), shared.stops)
         return self._changed(requested, states, gone, come)
 
-    def _changed(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def _changed(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
@@ -214,22 +214,24 @@ class StateAggregate(MemberAggregate):
                 after.append(Held(state, size + hi - lo - (b - a)))
         return after
 
-    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+    def _seen_in_windows(
+        self, requested: AggregatedWindows, members: Members
+    ) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
         """Return what gives the module some members of windows as it sees them, and from where to where each window's are."""
         column, spans = self.values(requested.rows, members).in_windows()
         return _given(self.function, column), spans
 
-    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+    def _period(self, requested: WindowPeriods, window: int) -> tuple[WindowDescriptor, ...]:
         """Return what the module is given of a window besides its members."""
         return ()
 
-    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
+    def _finished(self, requested: WindowPeriods, window: int, held: Held) -> Any:
         """Return the result of a window from its state."""
         module = self.function
         finish = _results if module.returns_many else _result
         return finish(module, module.compute_result(held.state), detached)
 
-    def _merged(self, requested: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
+    def _merged(self, requested: AggregatedWindows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
         """Return the states of windows with new members:
 
         those that enter the same windows form one state, which is merged into these.
@@ -246,7 +248,7 @@ class StateAggregate(MemberAggregate):
             states[first:last] = merged
         return states
 
-    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
+    def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         """Return copies of states, for windows that start with the members of others."""
         found: list[Held] = []
         with reported(requested, found, windows):
@@ -254,7 +256,7 @@ class StateAggregate(MemberAggregate):
                 found.append(copied(self.function, held))
         return object_column(found)
 
-    def shown(self, requested: Windows, states: Sequence[Held]) -> Column:
+    def shown(self, requested: AggregatedWindows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
         with reported(requested, found):
@@ -275,7 +277,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         """Return the state of a window with a row more."""
         if state is None or not (self._where is None or row.arguments[self._where]):
             return state
@@ -284,7 +286,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         module, value = self.function, row.arguments[self._argument]
         return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
@@ -299,7 +301,7 @@ class StateAggregate(MemberAggregate):
         """Return the state of the members of two windows."""
         return None
 
-    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
+    def shown_one(self, state: Any, requested: WindowPeriods, window: int) -> Any:
         """Return the result of a window from its state. Raises `ArithmeticError` if columns must compute it."""
         found = self._finished(requested, window, state) if state.n_members else empty_result(self.function)
         if type(found) not in PLAIN:
@@ -320,7 +322,7 @@ class ExtremumAggregate(StateAggregate):
     NOTHING: Final = NoValue.YET
     """The state of a window in which there are no values."""
 
-    def advanced(self, requested: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
         values = self.values(requested.rows, come)
         found = self._of_columns(values)
         best = self._of_each(values, requested) if found is None else found.tolist()
@@ -336,16 +338,16 @@ class ExtremumAggregate(StateAggregate):
             return other if one is self.NOTHING else one
         return self.function.of_values([one, other])
 
-    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
+    def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         return states
 
-    def shown(self, requested: Windows, states: Sequence[Any]) -> Column:
+    def shown(self, requested: AggregatedWindows, states: Sequence[Any]) -> Column:
         return column_of([self._shown(state) for state in states])
 
     def nothing(self) -> Any:
         return self.NOTHING
 
-    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         value = row.arguments[self._argument] if self._where is None or row.arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
@@ -360,7 +362,7 @@ class ExtremumAggregate(StateAggregate):
         except Exception:  # they have no order
             return None
 
-    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
+    def shown_one(self, state: Any, requested: WindowPeriods, window: int) -> Any:
         return self._shown(state)
 
     def _shown(self, state: Any) -> Any:

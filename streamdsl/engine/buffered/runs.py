@@ -102,7 +102,7 @@ def as_integers(column: Column) -> Ticks:
     return integers
 
 
-class Run:
+class PlaceRun:
     """Some rows in order of (group, LE)."""
 
     __slots__ = ("_rows", "_times", "keys", "places")
@@ -150,7 +150,7 @@ class SortedRows:
     def __init__(self, rows: RowTable) -> None:
         self._rows = rows
         self._new: list[Rows] = []
-        self._runs: list[Run] = []
+        self._runs: list[PlaceRun] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._new)) + sum(map(len, self._runs))
@@ -161,7 +161,7 @@ class SortedRows:
             self._new.append(places)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlaceRun]:
         """All rows, in runs. Removed ones may be among them."""
         if self._new:
             self._sort_new()
@@ -172,7 +172,7 @@ class SortedRows:
         if self._runs and len(self._runs[-1]) < max(2 * len(places), SHORT):
             self._runs[-1].merge(places)
         else:
-            self._runs.append(Run(self._rows, places))
+            self._runs.append(PlaceRun(self._rows, places))
         while len(self._runs) > 1 and len(self._runs[-2]) < max(2 * len(self._runs[-1]), SHORT):
             self._merge_last()
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import (
+    AggregatedWindows,
     ExtremumAggregate,
     InsertedRow,
     MemberAggregate,
-    Periods,
     Sees,
     StateAggregate,
-    Windows,
+    WindowPeriods,
     reported,
 )
 from streamdsl.engine.buffered.ranked import RankedAggregate
@@ -47,7 +47,7 @@ class TimedAggregate(MemberAggregate):
         super().__init__(number, agg, argument, where)
         self._clip = seen_clip([agg.function], clip)
 
-    def results(self, requested: Windows) -> Column:
+    def results(self, requested: AggregatedWindows) -> Column:
         if type(self.function) is TimeWeightedAvg:
             values, le, re = self._seen(requested, Order.ANY)
             found = weighted(values, le, re, *requested.periods())
@@ -55,13 +55,13 @@ class TimedAggregate(MemberAggregate):
                 return found
         return self._of_each_window(*self._seen(requested, self.order), requested)
 
-    def _seen(self, requested: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
+    def _seen(self, requested: AggregatedWindows, order: Order) -> tuple[Values, Ticks, Ticks]:
         """Return the values of windows, and the lifetimes of their rows."""
         values = self.values(requested.rows, requested.members(order))
         return values, requested.rows.le[values.members.places], requested.rows.re[values.members.places]
 
     def _events(
-        self, values: Values, le: Ticks, re: Ticks, requested: Windows
+        self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows
     ) -> tuple[list[IntervalEvent[Any]], list[tuple[int, int]]]:
         """Return the events of windows as the module gets them, and the range of each window."""
         at, lo, hi = values.members.ranges
@@ -72,7 +72,7 @@ class TimedAggregate(MemberAggregate):
         stops = np.cumsum(hi - lo).tolist()
         return events, list(zip([0, *stops], stops, strict=False))
 
-    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: Windows) -> Column:
+    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows) -> Column:
         function, found = self.function, list[Any]()
         events, spans = self._events(values, le, re, requested)
         with reported(requested, found):
@@ -88,7 +88,7 @@ class TimedAggregate(MemberAggregate):
         """Return a module's value for a window as the result."""
         return as_result(found)
 
-    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: Windows) -> tuple[Ticks, Ticks]:
+    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: AggregatedWindows) -> tuple[Ticks, Ticks]:
         """Return lifetimes in windows as the module gets them."""
         window_le, window_re = requested.periods()
         if self._clip.left:
@@ -116,24 +116,26 @@ class TimedStates(TimedAggregate, StateAggregate):
         super().__init__(number, agg, argument, where, clip)
         self.sees = Sees.INSIDE if self._clip.right else Sees.ENDS
 
-    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         return self._changed(requested, states, gone, come)
 
-    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+    def _seen_in_windows(
+        self, requested: AggregatedWindows, members: Members
+    ) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
         values = self.values(requested.rows, members)
         places = values.members.places
         events, spans = self._events(values, requested.rows.le[places], requested.rows.re[places], requested)
         return lambda lo, hi: events[lo:hi], spans
 
-    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+    def _period(self, requested: WindowPeriods, window: int) -> tuple[WindowDescriptor, ...]:
         return (WindowDescriptor(*requested.period(window)),)
 
-    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
+    def _finished(self, requested: WindowPeriods, window: int, held: Held) -> Any:
         module, period = self.function, requested.period(window)
         found = module.compute_result(held.state, WindowDescriptor(*period))
         return self._result(list(map(detached, results_of(module, found))) if module.returns_many else detached(found), period)
 
-    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         period = requested.period(window)
         life = self._clip.apply(Lifetime(row.le, row.re), period)
         event = IntervalEvent(*life, row.arguments[self._argument])

@@ -15,7 +15,7 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
-class Windows(NamedTuple):
+class SweptWindows(NamedTuple):
     """The windows of a portion, and which of them have another end than before."""
 
     le: Ticks
@@ -95,7 +95,7 @@ class Sweep:
         self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(late[rows]))
         self.summed[at] = True
 
-    def finish(self, is_last: bool) -> Windows:
+    def finish(self, is_last: bool) -> SweptWindows:
         """Open windows, and set the end of each to the start of the next. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
         if not len(self.summed):
@@ -113,7 +113,7 @@ class Sweep:
         if len(slots) and not is_last:
             re[-1] = before[-1]
         self.boundaries.re[slots] = re
-        return Windows(le, re, re != before)
+        return SweptWindows(le, re, re != before)
 
     def _follow(self, slots: Rows) -> NDArray[np.bool_]:
         """Say which boundaries are right after the one before them, in one group."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.group_times import GroupTimes
-from streamdsl.engine.buffered.members import Members, Pairs
+from streamdsl.engine.buffered.members import MemberPairs, Members
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import Touched
@@ -225,7 +225,7 @@ class SequenceFrame(DisjointFrame):
         hi = lo + table.rows[slots]
         if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # of functions, or as rows come together
             windows, at = spread(lo, hi)
-            return Members.of_pairs(Pairs(windows, positions.places[at]), len(slots))
+            return Members.of_pairs(MemberPairs(windows, positions.places[at]), len(slots))
         at = np.arange(len(positions.places))
         first, last = np.searchsorted(hi, at, side="right"), np.searchsorted(lo, at, side="right")
         members = Members(positions.places, first, last, len(slots))

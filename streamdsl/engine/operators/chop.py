@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.numbers import GridNumbers
+from streamdsl.engine.columnar.grid_numbers import GridNumbers
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds

@@ -11,7 +11,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.keys import payload_parts
-from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.operators.keyed_operator import KeyedOperator
 from streamdsl.engine.row_batch import Change, RowBatch
 from streamdsl.engine.sorted import Probe, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods

@@ -14,9 +14,9 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
 from streamdsl.engine.data_driven.boundaries import Boundaries
-from streamdsl.engine.data_driven.endpoints import Changed
+from streamdsl.engine.data_driven.endpoints import SignedRows
 from streamdsl.engine.data_driven.row_arguments import RowArguments
-from streamdsl.engine.data_driven.timeline import RowChange, Timeline
+from streamdsl.engine.data_driven.timeline import RowChange, SnapshotTimeline
 from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
@@ -34,7 +34,7 @@ class SnapshotOperator(DataDrivenOperator):
 
     def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
         super().__init__(label, node, emit_policy)
-        self.timeline = Timeline(self.emit_policy.by_end)
+        self.timeline = SnapshotTimeline(self.emit_policy.by_end)
         self.table, self.codes = self.timeline.boundaries, self.timeline.codes
         self.results = self.table.results
         self.hidden: list[tuple[int, int]] = []
@@ -65,8 +65,8 @@ class SnapshotOperator(DataDrivenOperator):
         totals = self.table.totals.take(slots)
         return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
-    def _changed(self, batch: Batch) -> Changed:
-        return Changed.of(batch, self._codes(batch), self._terms(batch))
+    def _changed(self, batch: Batch) -> SignedRows:
+        return SignedRows.of(batch, self._codes(batch), self._terms(batch))
 
     # Row by row
 

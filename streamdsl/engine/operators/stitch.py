@@ -13,7 +13,7 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.keys import payload_parts
-from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.operators.keyed_operator import KeyedOperator
 from streamdsl.engine.pairs import all_but, distinct_values
 from streamdsl.engine.sorted import Probe, StoredRows
 from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
