@@ -131,7 +131,9 @@ class MemberAggregate:
             places = places[flatnonzero(rows.argument(self._where)[places])]
         function, column = self.function, rows.argument(self._argument)[places]
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
+        found = (
+            _as_payloads(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
+        )
         if type(found) not in PLAIN:
             raise NotPlainError("it is no plain value")
         return found
@@ -173,11 +175,10 @@ class MemberAggregate:
         function, found = self.function, list[Any]()
         column, spans = values.in_windows()
         given = _given(function, column)
-        finish = _results if function.returns_many else _result
         compute = partial(_computed, function) if function.incremental else function.compute_result
         with reported(requested, found):
             for lo, hi in spans:
-                found.append(finish(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
+                found.append(_as_payloads(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
         return found
 
 
@@ -227,9 +228,7 @@ class StateAggregate(MemberAggregate):
 
     def _finished(self, requested: WindowPeriods, window: int, held: Held) -> Any:
         """Return the result of a window from its state."""
-        module = self.function
-        finish = _results if module.returns_many else _result
-        return finish(module, module.compute_result(held.state), detached)
+        return _as_payloads(self.function, self.function.compute_result(held.state), detached)
 
     def _merged(self, requested: AggregatedWindows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
         """Return the states of windows with new members:
@@ -376,14 +375,15 @@ def order_of(module: Any) -> Order:
     return Order.ANY if isinstance(module, Builtin) or keeps_state(module) else Order.END
 
 
-def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return an aggregate's value as a payload; `own` makes one that shares nothing with a state."""
+def _as_payloads(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Return what a module has returned as a payload, or of an operator as payloads; `own` makes one that shares no state."""
+    if module.returns_many:
+        return [_payload(item, own) for item in results_of(module, found)]
+    return _payload(found, own)
+
+
+def _payload(value: Any, own: Callable[[Any], Any]) -> Any:
     return value if type(value) in IMMUTABLE else as_result(own(value))
-
-
-def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
-    """Return the payloads in what an operator has returned."""
-    return [_result(module, item, own) for item in results_of(module, found)]
 
 
 def _computed(function: Any, members: Any) -> Any:

@@ -31,7 +31,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import Held, detached, keeps_state
-from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped
+from streamdsl.udm.invoke import as_result, computed, empty_result, results_of, seen_clip, stamped
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output
 
@@ -41,11 +41,15 @@ _ROOM: Final = 2**62
 
 
 class TimedAggregate(MemberAggregate):
-    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says."""
+    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says.
 
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
+    Results of an operator have lifetimes of their own, as the query's policy says.
+    """
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
         super().__init__(number, agg, argument, where)
         self._clip = seen_clip([agg.function], clip)
+        self._output = output
 
     def results(self, requested: AggregatedWindows) -> Column:
         if type(self.function) is TimeWeightedAvg:
@@ -86,7 +90,9 @@ class TimedAggregate(MemberAggregate):
 
     def _result(self, found: Any, window: Lifetime) -> Any:
         """Return a module's value for a window as the result."""
-        return as_result(found)
+        if not self.function.returns_many:
+            return as_result(found)
+        return stamped(self.function, results_of(self.function, found), window, self._output)
 
     def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: AggregatedWindows) -> tuple[Ticks, Ticks]:
         """Return lifetimes in windows as the module gets them."""
@@ -98,22 +104,11 @@ class TimedAggregate(MemberAggregate):
         return le, re
 
 
-class StampedResults(TimedAggregate):
-    """A time-sensitive operator: its results have lifetimes of their own, as the query's policy says."""
-
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
-        super().__init__(number, agg, argument, where, clip)
-        self._output = output
-
-    def _result(self, found: Any, window: Lifetime) -> list[Stamped]:
-        return stamped(self.function, results_of(self.function, found), window, self._output)
-
-
 class TimedStates(TimedAggregate, StateAggregate):
     """A time-sensitive module with states: a member that reads differently leaves as it was, and enters as it is."""
 
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
-        super().__init__(number, agg, argument, where, clip)
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
+        super().__init__(number, agg, argument, where, clip, output)
         self.sees = Sees.INSIDE if self._clip.right else Sees.ENDS
 
     def advanced(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
@@ -142,21 +137,11 @@ class TimedStates(TimedAggregate, StateAggregate):
         return self.function.add_events_to_state(state, [event], WindowDescriptor(*period))
 
 
-class StampedStates(StampedResults, TimedStates):
-    """A time-sensitive operator with states."""
-
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
-        TimedStates.__init__(self, number, agg, argument, where, clip)
-        self._output = output
-
-
 def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> MemberAggregate:
     """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
     keeps = keeps_state(agg.function)
-    if agg.function.time_sensitive and agg.function.returns_many:
-        return (StampedStates if keeps else StampedResults)(number, agg, argument, where, clip, output)
     if agg.function.time_sensitive:
-        return (TimedStates if keeps else TimedAggregate)(number, agg, argument, where, clip)
+        return (TimedStates if keeps else TimedAggregate)(number, agg, argument, where, clip, output)
     if keeps:
         return StateAggregate(number, agg, argument, where)
     if type(agg.function) in (Min, Max):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed_operator import KeyedOperator
@@ -136,10 +135,8 @@ class StitchOperator(KeyedOperator):
     def _batch(self, chains: Chains, ids: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
         if not len(ids):
             return EMPTY
-        rows = self.rows.rows
-        groups = None if rows.groups is None else rows.groups.take(chains.heads)
         never_again = VersionedIds(WindowIds(self.label, None, ids), np.zeros(len(ids), dtype=np.int64))
-        return Batch(never_again, chains.le, re_old, re_new, materialised(rows.table(chains.heads)), groups)
+        return self.rows.rows.batch(never_again, chains.heads, chains.le, re_old, re_new)
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
