@@ -417,7 +417,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
-        "streamdsl/engine/operators/framed_rows.py",
+        "streamdsl/engine/operators/framed.py",
         "        if self.has_unemitted_accumulators:\n",
         "        if False:\n",
         "what_single_rows_have_kept",

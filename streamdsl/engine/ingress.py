@@ -10,7 +10,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, PointBatch
 from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
-from streamdsl.engine.operator import Piece, piece_of
+from streamdsl.engine.operator import Piece, figures, piece_of
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import SchemaError
 from streamdsl.expr.row_program import plain_values
@@ -138,15 +138,7 @@ class Ingress:
 
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`. Its events are the ids that can still change."""
-        return {
-            "windows": 0,
-            "events": len(self.table),
-            "in": self.events_in,
-            "out": self.changes_out,
-            "input_cti": self.cti,
-            "output_cti": self.cti,
-            "udm_calls": 0,
-        }
+        return figures(self.events_in, self.changes_out, self.cti, self.cti, len(self.table))
 
     def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
         """Return events as pieces, cut at CTIs. A piece of plain insertions is processed in columns, any other event by event."""

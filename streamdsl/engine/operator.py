@@ -68,6 +68,12 @@ class EmitPolicy:
         return (re if self.by_end else le) <= high_water and re <= self.until
 
 
+def figures(n_in: int, n_out: int, input_cti: int, output_cti: int, events: int, windows: int = 0) -> dict[str, int]:
+    """Return what `session.stats()` says of an operator, a source or an output."""
+    sizes = {"windows": windows, "events": events, "in": n_in, "out": n_out}
+    return {**sizes, "input_cti": input_cti, "output_cti": output_cti, "udm_calls": 0}
+
+
 class Operator(ABC):
     """A running operator. `step` is called once for each piece of a push, when every input has its part of it.
 
@@ -226,14 +232,8 @@ class Operator(ABC):
 
     def stats(self) -> dict[str, int]:
         """Return the operator's figures for `session.stats()`."""
-        return {
-            **self.state(),
-            "in": self.rows_in,
-            "out": self.rows_out,
-            "input_cti": min(self.input_ctis, default=MIN_TIME),
-            "output_cti": self.cti,
-            "udm_calls": self.udm_calls,
-        }
+        cti = min(self.input_ctis, default=MIN_TIME)
+        return figures(self.rows_in, self.rows_out, cti, self.cti, **self.state()) | {"udm_calls": self.udm_calls}
 
     def evaluate(self, expr: Expr, inputs: Inputs, batch: Batch) -> Column:
         """Evaluate an expression to a column. An exception of user code is raised with this operator and the event."""

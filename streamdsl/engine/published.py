@@ -8,7 +8,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.consolidate import consolidated
 from streamdsl.engine.memory import MemoryMeter
-from streamdsl.engine.operator import Piece
+from streamdsl.engine.operator import Piece, figures
 from streamdsl.engine.row_batch import size_of
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME, Rejections
@@ -64,13 +64,8 @@ class Published:
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`. Its events are the live rows."""
         self.flush()
-        sizes = {
-            "windows": 0,
-            "events": self._changes,
-            "state_bytes": MemoryMeter().bytes_of([self]),
-            "udm_calls": 0,
-        }
-        return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
+        told = figures(self.events_in, self.events_in, self.cti, self.cti, self._changes)
+        return {**told, "state_bytes": MemoryMeter().bytes_of([self])}
 
     def flush(self) -> None:
         """Consolidate all changes into the rows that are live, in columns."""

@@ -30,8 +30,7 @@ from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDri
 from streamdsl.engine.order import by_values
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
-from streamdsl.expr.row_program import Values
-from streamdsl.expr.table import Rows, Table, every, flatnonzero
+from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -60,7 +59,7 @@ class ColumnarWindowOperator(WindowDriver):
         self.pending_deltas = PendingWindowDeltas()
         self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
         self.cells = Cells()
-        self.results = self.cells.results
+        self.results, self.totals = self.cells.results, self.cells.totals
         self.takes_rows = not emit_policy.final
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
@@ -156,10 +155,6 @@ class ColumnarWindowOperator(WindowDriver):
             elif number <= self._shown:
                 due.computed.append(window)
         return due
-
-    def _values(self, slot: int) -> Values:
-        totals, rows = self.cells.totals, self.cells.totals.at(ROWS, slot)
-        return tuple([each.result(totals, slot, rows) for each in self.accumulators])
 
     # Columns
 
@@ -297,11 +292,6 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.ones(len(slots), dtype=np.bool_)
-
-    def _results(self, slots: Rows) -> Table:
-        groups, le, re = self._windows(slots)
-        totals = self.cells.totals.take(slots)
-        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
     # Time
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.accumulators import ACCUMULATORS
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.columnar.window_ids import WindowIds
@@ -68,6 +69,8 @@ class WindowDriver(Operator):
     takes_emit_policy = True
     results: VersionedResults
     """The emitted results, by slot."""
+    totals: AccumulatorColumns
+    """What accumulators have summed up, by slot."""
     takes_rows = True
     """Whether the row path may be used at all."""
     accumulators_suffice = True
@@ -100,9 +103,11 @@ class WindowDriver(Operator):
 
     # Columns
 
-    @abstractmethod
     def _results(self, slots: Rows) -> Table:
         """Compute the results of windows, as payloads."""
+        groups, le, re = self._windows(slots)
+        totals = self.totals.take(slots)
+        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
     @abstractmethod
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -210,12 +215,13 @@ class WindowDriver(Operator):
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         """Add rows to the state, and raise the high water; None, with no effect, if the columnar path must run."""
 
-    @abstractmethod
     def _values(self, slot: int) -> Values:
         """Return the aggregates of a window from its accumulators.
 
         Raises `ArithmeticError` if the columnar path must compute them.
         """
+        rows = self.totals.at(ROWS, slot)
+        return tuple([each.result(self.totals, slot, rows) for each in self.accumulators])
 
     def _hide_one(self, slot: int) -> None:
         """Remember a window that may not show yet."""

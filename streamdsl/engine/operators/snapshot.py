@@ -21,8 +21,7 @@ from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.row_program import Values
-from streamdsl.expr.table import Rows, Table
+from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -36,7 +35,7 @@ class SnapshotOperator(DataDrivenOperator):
         super().__init__(label, node, emit_policy)
         self.timeline = SnapshotTimeline(self.emit_policy.by_end)
         self.table, self.codes = self.timeline.boundaries, self.timeline.codes
-        self.results = self.table.results
+        self.results, self.totals = self.table.results, self.table.totals
         self.hidden: list[tuple[int, int]] = []
 
     def _take(self, batch: Batch) -> Batch:
@@ -60,11 +59,6 @@ class SnapshotOperator(DataDrivenOperator):
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.totals))
         return self._batch(groups, spans.le, spans.le, spans.re, payloads, np.zeros(len(spans.le), dtype=np.int64))
 
-    def _results(self, slots: Rows) -> Table:
-        groups, le, re = self._windows(slots)
-        totals = self.table.totals.take(slots)
-        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
-
     def _changed(self, batch: Batch) -> SignedRows:
         return SignedRows.of(batch, self._codes(batch), self._terms(batch))
 
@@ -75,10 +69,6 @@ class SnapshotOperator(DataDrivenOperator):
 
     def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
         return TouchedWindows(*self.timeline.take_rows(rows, arguments, self.high_water))
-
-    def _values(self, slot: int) -> Values:
-        totals, rows = self.table.totals, self.table.rows.item(slot)
-        return tuple([each.result(totals, slot, rows) for each in self.accumulators])
 
     def _hide_one(self, slot: int) -> None:
         if self.table.le.item(slot) <= self.high_water:  # else it has a timer
