@@ -147,7 +147,7 @@ def restore_session(
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
-    from streamdsl.engine.state.files import read_whole
+    from streamdsl.engine.state.whole_files import read_whole
 
     return restored(plan, own, read_whole(path), trust, types)
 

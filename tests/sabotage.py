@@ -347,7 +347,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "groups that are far apart are counted in the wrong windows",
-        "streamdsl/engine/columnar/combine.py",
+        "streamdsl/engine/columnar/combining.py",
         "places <<= block.bits",
         "places <<= block.bits - 1",
         "rows_are_counted",
@@ -417,7 +417,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
-        "streamdsl/engine/operators/framed_rows.py",
+        "streamdsl/engine/operators/framed.py",
         "        if self.has_unemitted_accumulators:\n",
         "        if False:\n",
         "what_single_rows_have_kept",
@@ -481,15 +481,15 @@ SABOTAGES = (
     Sabotage(
         "the slot of a window that is gone is found again",
         "streamdsl/engine/index/pair_index.py",
-        "            self._forget_recent(slots)\n",
+        "            self._table[self._places[slots]] = _EMPTY if self._width else _GONE\n",
         "",
         "scalars_send",
     ),
     Sabotage(
-        "a change of a row that has come few at a time is published without the one before it",
-        "streamdsl/engine/coalesce.py",
-        "(id, version, le, first, re_new), batch.values[place]",
-        "(id, version, le, re_old, re_new), batch.values[place]",
+        "the rows of a published stream that were live before are forgotten when those that came later are consolidated",
+        "streamdsl/engine/published.py",
+        "coalesced(self._batches)",
+        "coalesced(self._batches[1:])",
         "attach",
     ),
     Sabotage(
@@ -1277,10 +1277,10 @@ SABOTAGES = (
         "are_told_what_they_are_told",
     ),
     Sabotage(
-        "a state that is shared is merged into all windows but the last",
+        "a state that is shared is merged into the first window alone",
         "streamdsl/engine/buffered/modules.py",
-        "for window in range(first, last):\n                    states",
-        "for window in range(first, max(last - 1, first + 1)):\n                    states",
+        "states[first:last] = merged",
+        "states[first:last] = [*merged[:1], *states[first + 1 : last]]",
         "state_that_windows_share",
     ),
     Sabotage(
@@ -1528,7 +1528,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "keys of a join are never forgotten",
-        "streamdsl/engine/operators/keyed.py",
+        "streamdsl/engine/operators/keyed_operator.py",
         "if self.numbers is not None and self.numbers.is_due:",
         "if False:",
         "memory_is_flat",

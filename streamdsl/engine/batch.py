@@ -121,7 +121,7 @@ class Batch:
         )
 
 
-class Points(Batch):
+class PointBatch(Batch):
     """Insertions of points in order of arrival, with consecutive numbers as ids. Ids and REs are made when they are read.
 
     The ids count from `first`. If `rows` is not None, only these of the rows are left.
@@ -163,16 +163,16 @@ class Points(Batch):
         keys = None if self.keys is None else self.keys[rows]
         le, table = self.le[rows], self.table.take(rows)
         if self.rows is not None:
-            return Points(self.first, le, table, keys, self.rows[rows])
+            return PointBatch(self.first, le, table, keys, self.rows[rows])
         if isinstance(rows, slice):
-            return Points(self.first + rows.indices(len(self))[0], le, table, keys)
-        return Points(self.first, le, table, keys, rows)
+            return PointBatch(self.first + rows.indices(len(self))[0], le, table, keys)
+        return PointBatch(self.first, le, table, keys, rows)
 
     def with_table(self, table: Table, keys: Ticks | None) -> Batch:
-        return Points(self.first, self.le, table, keys, self.rows)
+        return PointBatch(self.first, self.le, table, keys, self.rows)
 
 
-class Joined(Batch):
+class JoinedBatches(Batch):
     """Batches one after the other. They are concatenated when they are read as one batch; `slices` yields them as they are."""
 
     __slots__ = ("parts",)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Hashable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.consolidate import consolidated
+from streamdsl.engine.pairs import all_but
 from streamdsl.engine.versions import OutRow
 from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal import INFINITY
@@ -26,6 +27,9 @@ _RARE: Final = 64
 _AT_ONCE: Final = 1024
 """The rows that are scanned at once for one that is still there."""
 
+Entry: TypeAlias = tuple[int, int, Hashable]
+"""A time, a ticket, and the id of a row."""
+
 
 class RowHeap:
     """Single rows, in a heap by RE and one by LE. An entry whose row has changed since is stale, and is skipped.
@@ -35,8 +39,8 @@ class RowHeap:
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, OutRow] = {}
-        self._by_re: list[tuple[int, int, Hashable]] = []
-        self._by_le: list[tuple[int, int, Hashable]] = []
+        self._by_re: list[Entry] = []
+        self._by_le: list[Entry] = []
         self._tickets = itertools.count()
 
     def __len__(self) -> int:
@@ -54,23 +58,30 @@ class RowHeap:
         heapq.heappush(self._by_re, (row.re_new, next(self._tickets), row.id))
         heapq.heappush(self._by_le, (row.le, next(self._tickets), row.id))
 
+    def _first(self, heap: list[Entry]) -> int | None:
+        """Return the least time of a heap, None if no row is held."""
+        while heap:
+            time, _, id = heap[0]
+            row = self._rows.get(id)
+            if row is not None and time == (row.re_new if heap is self._by_re else row.le):
+                return time
+            heapq.heappop(heap)
+        return None
+
+    def _pop_until(self, heap: list[Entry], until: int) -> list[OutRow]:
+        found: list[OutRow] = []
+        while (time := self._first(heap)) is not None and time <= until:
+            found.append(self._rows.pop(heapq.heappop(heap)[2]))
+        return found
+
     def first_end(self) -> int | None:
         """Return the least RE, None if no row is held."""
-        while self._by_re:
-            re, _, id = self._by_re[0]
-            if id in self._rows and self._rows[id].re_new == re:
-                return re
-            heapq.heappop(self._by_re)
-        return None
+        return self._first(self._by_re)
 
     def first_start(self) -> int:
         """Return the least LE, INFINITY if no row is held."""
-        while self._by_le:
-            le, _, id = self._by_le[0]
-            if id in self._rows and self._rows[id].le == le:
-                return le
-            heapq.heappop(self._by_le)
-        return INFINITY
+        first = self._first(self._by_le)
+        return INFINITY if first is None else first
 
     def pop_first_ending(self) -> OutRow:
         """Remove and return the row with the least RE, just after `first_end`."""
@@ -78,21 +89,11 @@ class RowHeap:
 
     def pop_ending(self, until: int) -> list[OutRow]:
         """Remove and return the rows with RE <= `until`."""
-        found: list[OutRow] = []
-        while self._by_re and self._by_re[0][0] <= until:
-            re, _, id = heapq.heappop(self._by_re)
-            if id in self._rows and self._rows[id].re_new == re:
-                found.append(self._rows.pop(id))
-        return found
+        return self._pop_until(self._by_re, until)
 
     def pop_starting(self, until: int) -> list[OutRow]:
         """Remove and return the rows with LE <= `until`."""
-        found: list[OutRow] = []
-        while self._by_le and self._by_le[0][0] <= until:
-            le, _, id = heapq.heappop(self._by_le)
-            if id in self._rows and self._rows[id].le == le:
-                found.append(self._rows.pop(id))
-        return found
+        return self._pop_until(self._by_le, until)
 
     def ends(self) -> list[int]:
         """Return the REs."""
@@ -205,7 +206,7 @@ class HeldRows:
         alone = self._held_alone(changes, retracted)
         if len(alone):
             self._put_each(changes.take(alone))
-            changes = changes.take(_others(alone, len(changes)))
+            changes = changes.take(all_but(alone, len(changes)))
         if _RARE * (len(retracted) - len(alone)) >= self._n_in_runs():
             rows = consolidated(Batch.concat([*(run.rows() for run in self._runs), changes]))
             self._runs = []
@@ -266,10 +267,3 @@ class HeldRows:
 
     def _n_in_runs(self) -> int:
         return sum(map(len, self._runs))
-
-
-def _others(rows: Rows, size: int) -> Rows:
-    """Return all indices below `size` but these."""
-    is_other = np.ones(size, dtype=np.bool_)
-    is_other[rows] = False
-    return flatnonzero(is_other)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
+from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, PointBatch
 from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
-from streamdsl.engine.operator import Piece, piece_of
+from streamdsl.engine.operator import Piece, figures, piece_of
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import SchemaError
 from streamdsl.expr.row_program import plain_values
@@ -138,15 +138,7 @@ class Ingress:
 
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`. Its events are the ids that can still change."""
-        return {
-            "windows": 0,
-            "events": len(self.table),
-            "in": self.events_in,
-            "out": self.changes_out,
-            "input_cti": self.cti,
-            "output_cti": self.cti,
-            "udm_calls": 0,
-        }
+        return figures(self.events_in, self.changes_out, self.cti, self.cti, len(self.table))
 
     def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
         """Return events as pieces, cut at CTIs. A piece of plain insertions is processed in columns, any other event by event."""
@@ -320,7 +312,7 @@ class Ingress:
     def _batch(self, inserts: Inserts, first: int) -> Batch:
         """Return rows as changes, numbered from the first."""
         if inserts.ends is None:
-            return Points(first, inserts.le, inserts.table)
+            return PointBatch(first, inserts.le, inserts.table)
         ids = np.arange(first, first + len(inserts), dtype=np.int64)
         return Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table)
 

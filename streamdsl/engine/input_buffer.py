@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, Joined
+from streamdsl.engine.batch import EMPTY, Batch, JoinedBatches
 from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
@@ -114,7 +114,7 @@ def _before(batch: Batch, time: int) -> tuple[Batch, Batch]:
 
 
 def _together(batches: list[Batch]) -> Batch:
-    return batches[0] if len(batches) == 1 else Joined(batches) if batches else EMPTY
+    return batches[0] if len(batches) == 1 else JoinedBatches(batches) if batches else EMPTY
 
 
 def final_windows(graph: Graph) -> list[FinalWindow]:

@@ -83,7 +83,7 @@ _ELSEWHERE: Final[Mapping[type[Node], tuple[str, str]]] = {
     SelectMany: ("span", "SelectManyOperator"),
     AntiJoin: ("existence", "AntiJoinOperator"),
     SemiJoin: ("existence", "SemiJoinOperator"),
-    GroupApply: ("group", "GroupExitOperator"),
+    GroupApply: ("group_apply", "GroupExitOperator"),
     WindowAggregate: ("framed", "FramedWindowOperator"),
     WindowApply: ("applied", "ApplyOperator"),
 }
@@ -368,7 +368,7 @@ class _Builder:
         return next(n for n, stage in enumerate(self.graph.stages) if stage.source == node.source)
 
     def _group_apply(self, label: str, node: GroupApply) -> int:
-        from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
+        from streamdsl.engine.operators.group_apply import GroupEnterOperator, GroupExitOperator
 
         node = replace(node, key=payload_parts(node.key, node.input.schema))
         inside = KeyTable(node.key, self.tables[-1] if self.tables else None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -65,6 +66,12 @@ class EmitPolicy:
     def is_open(self, le: int, re: int, high_water: int) -> bool:
         """Say whether a window may show its result."""
         return (re if self.by_end else le) <= high_water and re <= self.until
+
+
+def figures(n_in: int, n_out: int, input_cti: int, output_cti: int, events: int, windows: int = 0) -> dict[str, int]:
+    """Return what `session.stats()` says of an operator, a source or an output."""
+    sizes = {"windows": windows, "events": events, "in": n_in, "out": n_out}
+    return {**sizes, "input_cti": input_cti, "output_cti": output_cti, "udm_calls": 0}
 
 
 class Operator(ABC):
@@ -225,35 +232,23 @@ class Operator(ABC):
 
     def stats(self) -> dict[str, int]:
         """Return the operator's figures for `session.stats()`."""
-        return {
-            **self.state(),
-            "in": self.rows_in,
-            "out": self.rows_out,
-            "input_cti": min(self.input_ctis, default=MIN_TIME),
-            "output_cti": self.cti,
-            "udm_calls": self.udm_calls,
-        }
+        cti = min(self.input_ctis, default=MIN_TIME)
+        return figures(self.rows_in, self.rows_out, cti, self.cti, **self.state()) | {"udm_calls": self.udm_calls}
 
     def evaluate(self, expr: Expr, inputs: Inputs, batch: Batch) -> Column:
         """Evaluate an expression to a column. An exception of user code is raised with this operator and the event."""
-        try:
+        with self.reported(batch):
             return evaluate(expr, inputs)
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
     def evaluate_nested(self, expr: Expr, inputs: Inputs, batch: Batch) -> AnyColumn:
         """Evaluate an expression to a column, payloads as a nested table; errors as in `evaluate`."""
-        try:
+        with self.reported(batch):
             return evaluate_nested(expr, inputs)
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
     def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
         """Evaluate a predicate to a boolean column; errors as in `evaluate`."""
-        try:
+        with self.reported(batch):
             return truth(predicate, inputs)
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
     def argument(self, expr: Expr, where: Expr | None, batch: Batch, inputs: Inputs) -> tuple[Column, NDArray[np.bool_] | None]:
         """Return an aggregate's argument, and which rows its `where` selects (None: all).
@@ -275,10 +270,8 @@ class Operator(ABC):
         groups = batch.group_keys()
         if key is None:
             return [(group, None) for group in groups]
-        try:
+        with self.reported(batch):
             return list(zip(groups, key_values(key, inputs_of(batch)), strict=True))
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
     def key_parts(self, key: Expr, batch: Batch) -> list[AnyColumn]:
         """Return the columns of a key with several parts. An error is that of the first row whose key fails, in any part."""
@@ -288,6 +281,14 @@ class Operator(ABC):
         except RowError:
             self.evaluate(key, inputs, batch)
             raise AssertionError("a key fails where one of its parts does") from None
+
+    @contextmanager
+    def reported(self, batch: Batch) -> Iterator[None]:
+        """Raise an exception of user code over the rows of a batch with this operator and the event."""
+        try:
+            yield
+        except RowError as error:
+            raise self.user_error(error, batch.ids) from error.cause
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return the error that a user sees for row `error.row`."""

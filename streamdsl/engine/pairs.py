@@ -1,4 +1,4 @@
-"""Pairs of integers: the distinct ones of two columns."""
+"""Integers in columns: distinct ones, distinct pairs, ranges, and which are among others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.sorting import ascending, stable_order
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _FEW_PLACES: Final = 32
@@ -18,7 +18,7 @@ _FEW_PLACES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class DistinctPairs:
     """The distinct pairs of two columns, in order of the first, then of the second, and which of them each row has."""
 
     index: Rows
@@ -29,7 +29,7 @@ class Pairs:
         return len(self.first)
 
 
-def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
+def distinct_pairs(first: Ticks, second: Ticks) -> DistinctPairs:
     """Return the distinct pairs of rows. If few are possible they are marked in an array, else sorted.
 
     >>> pairs = distinct_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))
@@ -38,12 +38,12 @@ def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
     """
     found = few_pairs(first, second)
     if found is not None or not len(first):
-        return found or Pairs(first, first, second)
+        return found or DistinctPairs(first, first, second)
     packed = _packed(first, second)
     if packed is None:
         return _ranked_pairs(first, second)
     index, flat = _sorted(packed.flat)
-    return Pairs(index, *packed.parts(flat))
+    return DistinctPairs(index, *packed.parts(flat))
 
 
 def distinct(numbers: Rows, size: int) -> Rows:
@@ -53,11 +53,51 @@ def distinct(numbers: Rows, size: int) -> Rows:
     ([1, 3], [1, 3])
     """
     if size > _FEW_PLACES * len(numbers):
-        ordered = ascending(numbers)
-        return ordered[flatnonzero(_is_first(ordered))]
+        return distinct_values(numbers)
     marks = np.zeros(size, dtype=np.bool_)
     marks[numbers] = True
     return flatnonzero(marks)
+
+
+def distinct_values(numbers: Ticks) -> Ticks:
+    """Return the different ones of some integers, in order.
+
+    >>> distinct_values(np.array([3, -1, 3])).tolist()
+    [-1, 3]
+    """
+    ordered = ascending(numbers)
+    return ordered[run_starts(ordered)]
+
+
+def run_starts(ordered: Column) -> Rows:
+    """Return where in a column values begin that differ from the one before.
+
+    >>> run_starts(np.array([5, 7, 7])).tolist()
+    [0, 1]
+    """
+    return flatnonzero(_is_first(ordered))
+
+
+def all_but(rows: Rows, size: int) -> Rows:
+    """Return the numbers below `size`, in order, without some of them.
+
+    >>> all_but(np.array([3, 0]), 4).tolist()
+    [1, 2]
+    """
+    is_left = np.ones(size, dtype=np.bool_)
+    is_left[rows] = False
+    return flatnonzero(is_left)
+
+
+def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Return all places of some ranges, each after the number of its range.
+
+    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
+    [[0, 0, 1], [4, 5, 7]]
+    """
+    sizes = stop - start
+    at = np.repeat(np.arange(len(start)), sizes)
+    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
 
 
 def are_among(numbers: Ticks, ordered: Ticks) -> NDArray[np.bool_]:
@@ -78,14 +118,14 @@ def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:
     >>> [column.tolist() for column in counted_runs(np.array([5, 7, 7]))]
     [[5, 7], [1, 2]]
     """
-    starts = flatnonzero(_is_first(ordered))
+    starts = run_starts(ordered)
     counts = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] = len(ordered) - starts[-1:]
     return ordered[starts], counts
 
 
-def _is_first(ordered: Ticks) -> NDArray[np.bool_]:
+def _is_first(ordered: Column) -> NDArray[np.bool_]:
     """Say which of some sorted numbers differ from the one before."""
     is_first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
@@ -114,7 +154,7 @@ def _packed(first: Ticks, second: Ticks) -> _Packed | None:
     return _Packed((first - lowest) * width + (second - other), lowest, other, width)
 
 
-def few_pairs(first: Ticks, second: Ticks) -> Pairs | None:
+def few_pairs(first: Ticks, second: Ticks) -> DistinctPairs | None:
     """Return the distinct pairs of rows if not many more than rows are possible, found without sorting; else None."""
     if len(first) < 2:
         return None
@@ -123,7 +163,7 @@ def few_pairs(first: Ticks, second: Ticks) -> Pairs | None:
         return None
     flat = (second - other) + (first - lowest) * width if span > 1 else second - other
     index, found = _marked(flat, span * width)
-    return Pairs(index, found // width + lowest, found % width + other)
+    return DistinctPairs(index, found // width + lowest, found % width + other)
 
 
 def span_of(*columns: Sequence[Ticks]) -> tuple[int, int]:
@@ -150,8 +190,8 @@ def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
     return index, ordered[flatnonzero(is_first)]
 
 
-def _ranked_pairs(first: Ticks, second: Ticks) -> Pairs:
+def _ranked_pairs(first: Ticks, second: Ticks) -> DistinctPairs:
     """Take the ranks of values that lie too far apart for their differences to be multiplied."""
     (ranks, known), (other_ranks, other_known) = _sorted(first), _sorted(second)
     pairs = distinct_pairs(ranks, other_ranks)
-    return Pairs(pairs.index, known[pairs.first], other_known[pairs.second])
+    return DistinctPairs(pairs.index, known[pairs.first], other_known[pairs.second])

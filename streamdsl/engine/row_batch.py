@@ -6,7 +6,7 @@ whose columns are made when they are first read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,12 +18,10 @@ from streamdsl.engine.order import row_order
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.row_program import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
-from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.temporal import Event, Insert, Retract
 from streamdsl.temporal.payload import records_of
 from streamdsl.temporal.time import Ticks
-
-_DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 PAIRS: Final = PairIds(object_column([]), object_column([]))
 """The origin of ids that are pairs."""
@@ -73,21 +71,8 @@ class RowBatch(Batch):
         try:
             return self._columns
         except AttributeError:
-            self._columns: Batch = in_columns([self]) if len(self.changes) > 1 else self._column_of_one()
+            self._columns: Batch = in_columns([self])
             return self._columns
-
-    def _column_of_one(self) -> Batch:
-        ((id, version, le, re_old, re_new),), (values,) = self.changes, self.values
-        start = np.array([le])
-        columns = dict(zip(self.schema.names, map(_column_of_one, values), strict=True))
-        return Batch(
-            _ids((id,), (version,), start, self.origin),
-            start,
-            start if re_old == le else np.array([re_old]),
-            np.array([re_new]),
-            Table(self.schema, columns, 1),
-            None if self.groups is None else np.array(self.groups, dtype=np.int64),
-        )
 
     ids = property(lambda self: self.columns.ids)
     le = property(lambda self: self.columns.le)
@@ -205,14 +190,6 @@ def results_batch(results: Sequence[Result], schema: Schema, is_grouped: bool, o
         return EMPTY
     changes, values, groups = zip(*results, strict=True)
     return RowBatch(changes, values, schema, groups if is_grouped else None, origin)
-
-
-def _column_of_one(value: Any) -> Column:
-    """Return a column of a single plain value; `column_of` does the same for any number of values."""
-    try:
-        return np.array([value], dtype=_DTYPES.get(type(value), object))
-    except OverflowError:
-        return np.array([value], dtype=object)
 
 
 def size_of(batch: Batch) -> int:

@@ -13,8 +13,8 @@ from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.memory import MemoryMeter
-from streamdsl.engine.operator import EmitPolicy, Piece
-from streamdsl.engine.operators.group import GroupEnterOperator
+from streamdsl.engine.operator import EmitPolicy, Piece, figures
+from streamdsl.engine.operators.group_apply import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
@@ -129,16 +129,9 @@ class RunningQuery(ABC, Generic[T]):
 
     def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
         """Return the figures of the output. Its events are the rows that wait to be emitted."""
-        return {
-            "windows": 0,
-            "events": self._egress.n_held,
-            "state_bytes": held.bytes_of([self._egress, self.output, *self._waits()]),
-            "in": self.output.events_in,
-            "out": self.output.events_in,
-            "input_cti": min(self._ctis.values(), default=MIN_TIME),
-            "output_cti": self._egress.cti,
-            "udm_calls": 0,
-        }
+        cti, count = min(self._ctis.values(), default=MIN_TIME), self.output.events_in
+        size = held.bytes_of([self._egress, self.output, *self._waits()])
+        return {**figures(count, count, cti, self._egress.cti, self._egress.n_held), "state_bytes": size}
 
     def _waits(self) -> Sequence[Any]:
         """Return the input that is buffered here, outside of operators and output."""

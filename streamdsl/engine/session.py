@@ -208,7 +208,7 @@ class Session(RunningQuery[T]):
         >>> again.push([sd.point("b", 4, {"fare": 9})])[0]
         Retract(id=('window_aggregate_1', 0, 0), le=0, re=10, re_new=0, payload=Record(n=1))
         """
-        from streamdsl.engine.state.files import write_checkpoint
+        from streamdsl.engine.state.whole_files import write_checkpoint
 
         write_checkpoint(path, self.snapshot(types))
 

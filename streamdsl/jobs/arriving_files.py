@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from streamdsl.engine.state.files import write_whole
+from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError
 from streamdsl.io.formats import BY_SUFFIX
 from streamdsl.jobs.bad_files import check_readable, skipping_bad_files

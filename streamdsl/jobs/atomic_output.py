@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamdsl.engine.state.files import move_new, sync_folder
+from streamdsl.engine.state.whole_files import move_new, sync_folder
 from streamdsl.jobs.job import output_exists
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path, PurePath
 from typing import Final
 
-from streamdsl.engine.state.files import write_new, write_whole
+from streamdsl.engine.state.whole_files import write_new, write_whole
 from streamdsl.errors import CheckpointError, InputError
 from streamdsl.jobs.input_files import InputFile
 from streamdsl.temporal.json_text import loads

@@ -14,7 +14,7 @@ from streamdsl import running
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
-from streamdsl.engine.state.files import read_whole, write_whole
+from streamdsl.engine.state.whole_files import read_whole, write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock

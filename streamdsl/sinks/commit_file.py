@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamdsl.engine.state.files import write_whole
+from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import SinkError
 from streamdsl.temporal.json_text import loads
 

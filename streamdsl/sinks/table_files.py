@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamdsl.engine.state.files import sync_folder
+from streamdsl.engine.state.whole_files import sync_folder
 from streamdsl.errors import QueryError, SchemaError, SinkError
 from streamdsl.io.locks import SHORT, Lock
 from streamdsl.sinks.commit_file import as_sink_errors, read_commit, write_commit

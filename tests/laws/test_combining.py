@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 from hypothesis import given
 
-from streamdsl.engine.columnar.combine import combine_windows
+from streamdsl.engine.columnar.combining import combine_windows
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.sorting import as_one, order_by, sorted_integers

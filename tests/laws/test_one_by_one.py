@@ -354,7 +354,7 @@ def test_rows_of_simple_queries_pass_in_scalars() -> None:
     session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open(engine_options={"attach": "on"})
     for n in range(6):
         assert session.push([sd.point(n, n, {"k": "a", "v": 2.5})])
-    assert type(session.output._new[-1]) is RowBatch
+    assert type(session.output._batches[-1]) is RowBatch
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_rows_of_two_sources_pass_in_scalars(query: Callable[[Stream, Stream], S
     for n in range(7):
         out = session.push([sd.interval(n, n, n + 4, {"k": "a", "v": 2.5})], source="st"[n % 2])
     assert len(out) > 1
-    assert type(session.output._new[-1]) is RowBatch
+    assert type(session.output._batches[-1]) is RowBatch
 
 
 def test_an_error_of_user_code_names_its_event() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, note
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine import batch
-from streamdsl.engine.batch import Points
+from streamdsl.engine.batch import PointBatch
 from streamdsl.expr.table import Table
 from streamdsl.io import sources
 from streamdsl.io.binding import Inserts
@@ -100,7 +100,7 @@ def test_a_run_over_tuples_is_what_the_reference_says_of_their_events(seed: int)
 def test_some_of_the_points_are_those_rows(seed: int) -> None:
     rng = Random(seed)
     le = np.array([rng.randint(-5, 5) for _ in range(rng.randint(1, 9))])
-    points: batch.Batch = Points(rng.randint(0, 9), le, Table.from_payloads(le.tolist()))
+    points: batch.Batch = PointBatch(rng.randint(0, 9), le, Table.from_payloads(le.tolist()))
     plain = batch.Batch(points.ids, le, le, le + 1, points.table)
     for _ in range(3):
         begin = rng.randint(0, len(plain))

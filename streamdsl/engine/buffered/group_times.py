@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.engine.pairs import distinct_values
+from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
 ROOM: Final = 2**62
@@ -32,9 +33,9 @@ class GroupTimes:
         """The groups, whose ranks are packed; None: they are small, and packed themselves."""
         if int(groups.min()) >= 0 and (int(groups.max()) + 1) << self._bits <= ROOM:
             return
-        self._groups = _distinct(groups)
+        self._groups = distinct_values(groups)
         if len(self._groups) << self._bits > ROOM:
-            self._times = _distinct(times)
+            self._times = distinct_values(times)
             self._low, self._bits = 0, (len(self._times) + 1).bit_length()
 
     def fits(self, groups: Ticks, times: Ticks) -> bool:
@@ -69,10 +70,3 @@ class GroupTimes:
         if self._times is not None:
             times = np.searchsorted(self._times, times)
         return (ranks << self._bits) + (np.clip(times, self._low, self._low + (1 << self._bits) - 1) - self._low)
-
-
-def _distinct(values: Ticks) -> Ticks:
-    if (values == values[0]).all():
-        return values[:1].copy()
-    ordered = np.sort(values)
-    return ordered[flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]

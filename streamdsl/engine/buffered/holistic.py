@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.members import Members, Values, counts_in
 from streamdsl.engine.codes import factorise
+from streamdsl.engine.pairs import run_starts
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.lists import ListSource
@@ -73,7 +74,7 @@ def extreme(best: np.ufunc, least: Any, values: Values) -> Column:
 
 def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
     """Record values for blocks. Those of one block that are adjacent are first reduced to one."""
-    heads = flatnonzero(np.append(True, at[1:] != at[:-1])) if len(at) else at
+    heads = run_starts(at)
     if 2 * len(heads) < len(at):
         at, column = at[heads], best.reduceat(column, heads)
     best.at(blocks, at, column)

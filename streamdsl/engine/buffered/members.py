@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -16,14 +17,14 @@ NARROW: Final = 2**16
 """Up to this many windows have two-byte numbers, which are sorted in one pass."""
 
 
-class Pairs(NamedTuple):
+class MemberPairs(NamedTuple):
     """Pairs of a window, by number, and a member, by place or by number."""
 
     windows: Rows
     places: Rows
 
 
-class Ranges(NamedTuple):
+class MemberRanges(NamedTuple):
     """The members of windows, by their numbers: those of window i are `at[lo[i]:hi[i]]`; windows that overlap may share them."""
 
     at: Rows
@@ -51,7 +52,7 @@ class Members:
     """Whether each row appears once, with all its windows."""
 
     @classmethod
-    def of_pairs(cls, pairs: Pairs, n_windows: int) -> Members:
+    def of_pairs(cls, pairs: MemberPairs, n_windows: int) -> Members:
         """Return members given as pairs, in any order."""
         return cls(pairs.places, pairs.windows, pairs.windows + 1, n_windows, are_single=False)
 
@@ -86,33 +87,30 @@ class Members:
         return bool((self.first[1:] >= self.first[:-1]).all() and (self.last[1:] >= self.last[:-1]).all())
 
     @cached_property
-    def ranges(self) -> Ranges:
+    def ranges(self) -> MemberRanges:
         """The members window by window, in the order of the rows."""
         if self.are_shared:
             windows = np.arange(self.n_windows)
             lo, hi = np.searchsorted(self.last, windows, side="right"), np.searchsorted(self.first, windows, side="right")
-            return Ranges(np.arange(len(self.places)), lo, hi)
+            return MemberRanges(np.arange(len(self.places)), lo, hi)
         order, lengths = self.by_window(), self.last - self.first
         stops = np.cumsum(self.sizes)
-        return Ranges(np.repeat(np.arange(len(lengths)), lengths)[order], stops - self.sizes, stops)
+        return MemberRanges(np.repeat(np.arange(len(lengths)), lengths)[order], stops - self.sizes, stops)
 
     def by_window(self) -> Rows:
         """Return the order of all pairs by window, given that they are by row."""
-        lengths = self.last - self.first
-        starts = self.first - (np.cumsum(lengths) - lengths)
         if self.n_windows <= NARROW:  # what is added to `starts` may wrap around, the sums are right
+            lengths = self.last - self.first
+            starts = self.first - (np.cumsum(lengths) - lengths)
             windows = np.repeat(starts.astype(np.uint16), lengths)
             windows += np.arange(len(windows), dtype=np.uint32).astype(np.uint16)
             return np.argsort(windows, kind="stable")
-        return stable_order(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
+        return stable_order(spread(self.first, self.last)[1])
 
-    def pairs(self) -> Pairs:
+    def pairs(self) -> MemberPairs:
         """Return each pair of a window and a member, by row."""
-        lengths = self.last - self.first
-        if (lengths == 1).all():
-            return Pairs(self.first, np.arange(len(lengths)))
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        return Pairs(np.arange(len(rows)) + (self.first - (np.cumsum(lengths) - lengths))[rows], rows)
+        rows, windows = spread(self.first, self.last)
+        return MemberPairs(windows, rows)
 
 
 class Values(NamedTuple):

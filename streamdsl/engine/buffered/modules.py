@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -40,7 +41,7 @@ class Sees(Enum):
     ENDS = "all ends"
 
 
-class Periods(Protocol):
+class WindowPeriods(Protocol):
     """Windows by their numbers."""
 
     def period(self, window: int) -> Lifetime:
@@ -55,7 +56,7 @@ class InsertedRow(NamedTuple):
     re: int
 
 
-class Windows(Periods, Protocol):
+class AggregatedWindows(WindowPeriods, Protocol):
     """Windows whose aggregates are requested: their members, and how an error in one of them is reported."""
 
     @property
@@ -70,6 +71,18 @@ class Windows(Periods, Protocol):
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
+
+
+@contextmanager
+def reported(requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None) -> Iterator[None]:
+    """Raise an exception of user code as the error of the window that comes next, after those of which results are `found`."""
+    try:
+        yield
+    except StreamDslError:
+        raise
+    except Exception as error:
+        number = len(found)
+        raise requested.error(number if windows is None else int(windows[number]), error) from error
 
 
 class NotPlainError(ArithmeticError):
@@ -95,7 +108,7 @@ class MemberAggregate:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
         return Values(rows.argument(self._argument)[members.places], members)
 
-    def results(self, requested: Windows) -> AnyColumn:
+    def results(self, requested: AggregatedWindows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
         values = self.values(requested.rows, requested.members(self.order))
         if isinstance(self.function, Builtin):
@@ -118,7 +131,9 @@ class MemberAggregate:
             places = places[flatnonzero(rows.argument(self._where)[places])]
         function, column = self.function, rows.argument(self._argument)[places]
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
+        found = (
+            _as_payloads(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
+        )
         if type(found) not in PLAIN:
             raise NotPlainError("it is no plain value")
         return found
@@ -156,22 +171,14 @@ class MemberAggregate:
             return np.repeat(column_of([empty]), count)
         return object_column([empty_result(self.function) for _ in range(count)])
 
-    def _of_each(self, values: Values, requested: Windows) -> list[Any]:
+    def _of_each(self, values: Values, requested: AggregatedWindows) -> list[Any]:
         function, found = self.function, list[Any]()
         column, spans = values.in_windows()
         given = _given(function, column)
-        finish = _results if function.returns_many else _result
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        try:
+        with reported(requested, found):
             for lo, hi in spans:
-                if lo < hi:
-                    found.append(finish(function, compute(given(lo, hi))))
-                else:
-                    found.append(empty_result(function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
+                found.append(_as_payloads(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
         return found
 
 
@@ -183,7 +190,7 @@ class StateAggregate(MemberAggregate):
     sees = Sees.NOTHING
     """What it sees of where members end."""
 
-    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; a window without a state gets a new one."""
         if self.function.mergeable:
             values = self.values(requested.rows, come)
@@ -193,11 +200,11 @@ class StateAggregate(MemberAggregate):
                 return self._merged(requested, held, values.only(shared.order), shared.stops)
         return self._changed(requested, states, gone, come)
 
-    def _changed(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def _changed(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
-        try:
+        with reported(requested, after):
             for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
                 period = self._period(requested, number)
@@ -206,28 +213,24 @@ class StateAggregate(MemberAggregate):
                 if lo < hi:
                     state = module.add_events_to_state(state, given(lo, hi), *period)
                 after.append(Held(state, size + hi - lo - (b - a)))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(after), error) from error
         return after
 
-    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+    def _seen_in_windows(
+        self, requested: AggregatedWindows, members: Members
+    ) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
         """Return what gives the module some members of windows as it sees them, and from where to where each window's are."""
         column, spans = self.values(requested.rows, members).in_windows()
         return _given(self.function, column), spans
 
-    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+    def _period(self, requested: WindowPeriods, window: int) -> tuple[WindowDescriptor, ...]:
         """Return what the module is given of a window besides its members."""
         return ()
 
-    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
+    def _finished(self, requested: WindowPeriods, window: int, held: Held) -> Any:
         """Return the result of a window from its state."""
-        module = self.function
-        finish = _results if module.returns_many else _result
-        return finish(module, module.compute_result(held.state), detached)
+        return _as_payloads(self.function, self.function.compute_result(held.state), detached)
 
-    def _merged(self, requested: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
+    def _merged(self, requested: AggregatedWindows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
         """Return the states of windows with new members:
 
         those that enter the same windows form one state, which is merged into these.
@@ -236,39 +239,28 @@ class StateAggregate(MemberAggregate):
         ends = stops.tolist()
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
         for start, stop, first, last in zip([0, *ends], ends, firsts, lasts, strict=False):
-            window = first
-            try:
+            merged: list[Held] = []
+            with reported(requested, merged, np.arange(first, last)):
                 part = Held(module.add_events_to_state(module.create_state(), given(start, stop)), stop - start)
-                for window in range(first, last):
-                    states[window] = merge(module, states[window], part)
-            except StreamDslError:
-                raise
-            except Exception as error:
-                raise requested.error(window, error) from error
+                for held in states[first:last]:
+                    merged.append(merge(module, held, part))
+            states[first:last] = merged
         return states
 
-    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
+    def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         """Return copies of states, for windows that start with the members of others."""
-        found = []
-        for held, window in zip(states.tolist(), windows.tolist(), strict=True):
-            try:
+        found: list[Held] = []
+        with reported(requested, found, windows):
+            for held in states.tolist():
                 found.append(copied(self.function, held))
-            except StreamDslError:
-                raise
-            except Exception as error:
-                raise requested.error(window, error) from error
         return object_column(found)
 
-    def shown(self, requested: Windows, states: Sequence[Held]) -> Column:
+    def shown(self, requested: AggregatedWindows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
-        try:
+        with reported(requested, found):
             for held in states:
                 found.append(self._finished(requested, len(found), held) if held.n_members else empty_result(self.function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
         return column_of(found)
 
     # Row by row: None is a state that is not known, which is then made of all members, and raises what there is to raise.
@@ -284,7 +276,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         """Return the state of a window with a row more."""
         if state is None or not (self._where is None or row.arguments[self._where]):
             return state
@@ -293,7 +285,7 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         module, value = self.function, row.arguments[self._argument]
         return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
@@ -308,7 +300,7 @@ class StateAggregate(MemberAggregate):
         """Return the state of the members of two windows."""
         return None
 
-    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
+    def shown_one(self, state: Any, requested: WindowPeriods, window: int) -> Any:
         """Return the result of a window from its state. Raises `ArithmeticError` if columns must compute it."""
         found = self._finished(requested, window, state) if state.n_members else empty_result(self.function)
         if type(found) not in PLAIN:
@@ -329,19 +321,15 @@ class ExtremumAggregate(StateAggregate):
     NOTHING: Final = NoValue.YET
     """The state of a window in which there are no values."""
 
-    def advanced(self, requested: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
         values = self.values(requested.rows, come)
         found = self._of_columns(values)
         best = self._of_each(values, requested) if found is None else found.tolist()
         after: list[Any] = []
-        try:
+        with reported(requested, after):  # what came and what was there may have no order
             for held, come_best in zip(states, best, strict=True):
                 came = self.NOTHING if come_best is None else come_best
                 after.append(came if held is None else self._better(held, came))
-        except StreamDslError:
-            raise
-        except Exception as error:  # what came and what was there have no order
-            raise requested.error(len(after), error) from error
         return after
 
     def _better(self, one: Any, other: Any) -> Any:
@@ -349,16 +337,16 @@ class ExtremumAggregate(StateAggregate):
             return other if one is self.NOTHING else one
         return self.function.of_values([one, other])
 
-    def copied(self, states: Column, requested: Windows, windows: Rows) -> Column:
+    def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         return states
 
-    def shown(self, requested: Windows, states: Sequence[Any]) -> Column:
+    def shown(self, requested: AggregatedWindows, states: Sequence[Any]) -> Column:
         return column_of([self._shown(state) for state in states])
 
     def nothing(self) -> Any:
         return self.NOTHING
 
-    def with_row(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def with_row(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         value = row.arguments[self._argument] if self._where is None or row.arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
@@ -373,7 +361,7 @@ class ExtremumAggregate(StateAggregate):
         except Exception:  # they have no order
             return None
 
-    def shown_one(self, state: Any, requested: Periods, window: int) -> Any:
+    def shown_one(self, state: Any, requested: WindowPeriods, window: int) -> Any:
         return self._shown(state)
 
     def _shown(self, state: Any) -> Any:
@@ -387,14 +375,15 @@ def order_of(module: Any) -> Order:
     return Order.ANY if isinstance(module, Builtin) or keeps_state(module) else Order.END
 
 
-def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return an aggregate's value as a payload; `own` makes one that shares nothing with a state."""
+def _as_payloads(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Return what a module has returned as a payload, or of an operator as payloads; `own` makes one that shares no state."""
+    if module.returns_many:
+        return [_payload(item, own) for item in results_of(module, found)]
+    return _payload(found, own)
+
+
+def _payload(value: Any, own: Callable[[Any], Any]) -> Any:
     return value if type(value) in IMMUTABLE else as_result(own(value))
-
-
-def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
-    """Return the payloads in what an operator has returned."""
-    return [_result(module, item, own) for item in results_of(module, found)]
 
 
 def _computed(function: Any, members: Any) -> Any:

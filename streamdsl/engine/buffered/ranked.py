@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.buffered.members import Members, Pairs, Values
-from streamdsl.engine.buffered.modules import MemberAggregate, Windows
+from streamdsl.engine.buffered.members import MemberPairs, Members, Values
+from streamdsl.engine.buffered.modules import AggregatedWindows, MemberAggregate
 from streamdsl.engine.buffered.runs import as_integers
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, with_parts
@@ -36,7 +36,7 @@ class RankedAggregate(MemberAggregate):
 
     keeps_parts = True
 
-    def results(self, requested: Windows) -> AnyColumn:
+    def results(self, requested: AggregatedWindows) -> AnyColumn:
         members = requested.members(self.order)
         part = requested.rows.argument_part(self._argument)[members.places]
         found = _ranks(field_of_nested(part, "_0")) if is_nested(part) else None
@@ -74,28 +74,28 @@ def _ranks(values: AnyColumn) -> _Ranks | None:
     return _Ranks(at, np.fromiter(map(places.__getitem__, listed), dtype=np.intp, count=len(listed)))
 
 
-def _candidates(members: Members, ranks: Rows, k: int) -> Pairs:
+def _candidates(members: Members, ranks: Rows, k: int) -> MemberPairs:
     """Return windows with rows that may be among their k largest, the largest first: of most windows few rows are looked at.
 
     Members are in the order of `ranks`. As many are taken at a time as fill their windows twice over if they are spread evenly;
     of what is left only windows are looked at that are not full yet, in which fewer than k rows are as large as those so far.
     """
     left, windows = Members(np.arange(len(ranks)), members.first, members.last, members.n_windows), np.arange(members.n_windows)
-    counts, each, found = np.zeros(len(windows), dtype=np.int64), 2 * k, [Pairs(windows[:0], windows[:0])]
+    counts, each, found = np.zeros(len(windows), dtype=np.int64), 2 * k, [MemberPairs(windows[:0], windows[:0])]
     while len(left.places):
         stop = int(np.searchsorted(np.cumsum(left.last - left.first), each * len(windows))) + 1
         ordered = ranks[left.places]
         stop = int(np.searchsorted(ordered, ordered[min(stop, len(ordered)) - 1], side="right"))  # equal ones all at once
         part = left.only(np.arange(stop))
         at, rows = part.pairs()
-        found.append(Pairs(windows[at], part.places[rows]))
+        found.append(MemberPairs(windows[at], part.places[rows]))
         counts[windows] += part.sizes
         open_ = flatnonzero(counts[windows] < k)
         left, windows, each = left.only(np.arange(stop, len(ordered))).at(open_), windows[open_], 2 * each
-    return Pairs(*map(np.concatenate, zip(*found, strict=True)))
+    return MemberPairs(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _largest(pairs: Pairs, ranks: Rows, k: int, n_windows: int) -> tuple[Rows, Ticks, Ticks]:
+def _largest(pairs: MemberPairs, ranks: Rows, k: int, n_windows: int) -> tuple[Rows, Ticks, Ticks]:
     """Return the largest rows of windows, window by window, with their ranks, and the number of rows of each window."""
     order = stable_order(pairs.windows)
     at, sizes = pairs.places[order], np.bincount(pairs.windows, minlength=n_windows)

@@ -102,7 +102,7 @@ def as_integers(column: Column) -> Ticks:
     return integers
 
 
-class Run:
+class PlaceRun:
     """Some rows in order of (group, LE)."""
 
     __slots__ = ("_rows", "_times", "keys", "places")
@@ -144,24 +144,13 @@ def _inserted(column: Column, values: Column, at: Rows) -> Column:
     return longer
 
 
-def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
-    """Return all places of some ranges, each after the number of its range.
-
-    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
-    [[0, 0, 1], [4, 5, 7]]
-    """
-    sizes = stop - start
-    at = np.repeat(np.arange(len(start)), sizes)
-    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
-
-
 class SortedRows:
     """Places of a table in sorted runs. New places are in none until the next read."""
 
     def __init__(self, rows: RowTable) -> None:
         self._rows = rows
         self._new: list[Rows] = []
-        self._runs: list[Run] = []
+        self._runs: list[PlaceRun] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._new)) + sum(map(len, self._runs))
@@ -172,7 +161,7 @@ class SortedRows:
             self._new.append(places)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlaceRun]:
         """All rows, in runs. Removed ones may be among them."""
         if self._new:
             self._sort_new()
@@ -183,7 +172,7 @@ class SortedRows:
         if self._runs and len(self._runs[-1]) < max(2 * len(places), SHORT):
             self._runs[-1].merge(places)
         else:
-            self._runs.append(Run(self._rows, places))
+            self._runs.append(PlaceRun(self._rows, places))
         while len(self._runs) > 1 and len(self._runs[-2]) < max(2 * len(self._runs[-1]), SHORT):
             self._merge_last()
 

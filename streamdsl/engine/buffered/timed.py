@@ -9,20 +9,21 @@ import numpy as np
 
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import (
+    AggregatedWindows,
     ExtremumAggregate,
     InsertedRow,
     MemberAggregate,
-    Periods,
     Sees,
     StateAggregate,
-    Windows,
+    WindowPeriods,
+    reported,
 )
 from streamdsl.engine.buffered.ranked import RankedAggregate
-from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.errors import StreamDslError
+from streamdsl.engine.pairs import spread
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -30,7 +31,7 @@ from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import Held, detached, keeps_state
-from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped
+from streamdsl.udm.invoke import as_result, computed, empty_result, results_of, seen_clip, stamped
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output
 
@@ -40,13 +41,17 @@ _ROOM: Final = 2**62
 
 
 class TimedAggregate(MemberAggregate):
-    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says."""
+    """A time-sensitive module: it gets the members' lifetimes, clipped to the window as the query says.
 
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
+    Results of an operator have lifetimes of their own, as the query's policy says.
+    """
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
         super().__init__(number, agg, argument, where)
         self._clip = seen_clip([agg.function], clip)
+        self._output = output
 
-    def results(self, requested: Windows) -> Column:
+    def results(self, requested: AggregatedWindows) -> Column:
         if type(self.function) is TimeWeightedAvg:
             values, le, re = self._seen(requested, Order.ANY)
             found = weighted(values, le, re, *requested.periods())
@@ -54,13 +59,13 @@ class TimedAggregate(MemberAggregate):
                 return found
         return self._of_each_window(*self._seen(requested, self.order), requested)
 
-    def _seen(self, requested: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
+    def _seen(self, requested: AggregatedWindows, order: Order) -> tuple[Values, Ticks, Ticks]:
         """Return the values of windows, and the lifetimes of their rows."""
         values = self.values(requested.rows, requested.members(order))
         return values, requested.rows.le[values.members.places], requested.rows.re[values.members.places]
 
     def _events(
-        self, values: Values, le: Ticks, re: Ticks, requested: Windows
+        self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows
     ) -> tuple[list[IntervalEvent[Any]], list[tuple[int, int]]]:
         """Return the events of windows as the module gets them, and the range of each window."""
         at, lo, hi = values.members.ranges
@@ -71,27 +76,25 @@ class TimedAggregate(MemberAggregate):
         stops = np.cumsum(hi - lo).tolist()
         return events, list(zip([0, *stops], stops, strict=False))
 
-    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: Windows) -> Column:
+    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows) -> Column:
         function, found = self.function, list[Any]()
         events, spans = self._events(values, le, re, requested)
-        try:
+        with reported(requested, found):
             for number, (start, stop) in enumerate(spans):
                 if start < stop:
                     window = requested.period(number)
                     found.append(self._result(computed(function, events[start:stop], window), window))
                 else:
                     found.append(empty_result(function))
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise requested.error(len(found), error) from error
         return column_of(found)
 
     def _result(self, found: Any, window: Lifetime) -> Any:
         """Return a module's value for a window as the result."""
-        return as_result(found)
+        if not self.function.returns_many:
+            return as_result(found)
+        return stamped(self.function, results_of(self.function, found), window, self._output)
 
-    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: Windows) -> tuple[Ticks, Ticks]:
+    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, requested: AggregatedWindows) -> tuple[Ticks, Ticks]:
         """Return lifetimes in windows as the module gets them."""
         window_le, window_re = requested.periods()
         if self._clip.left:
@@ -101,63 +104,44 @@ class TimedAggregate(MemberAggregate):
         return le, re
 
 
-class StampedResults(TimedAggregate):
-    """A time-sensitive operator: its results have lifetimes of their own, as the query's policy says."""
-
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
-        super().__init__(number, agg, argument, where, clip)
-        self._output = output
-
-    def _result(self, found: Any, window: Lifetime) -> list[Stamped]:
-        return stamped(self.function, results_of(self.function, found), window, self._output)
-
-
 class TimedStates(TimedAggregate, StateAggregate):
     """A time-sensitive module with states: a member that reads differently leaves as it was, and enters as it is."""
 
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
-        super().__init__(number, agg, argument, where, clip)
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
+        super().__init__(number, agg, argument, where, clip, output)
         self.sees = Sees.INSIDE if self._clip.right else Sees.ENDS
 
-    def advanced(self, requested: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def advanced(self, requested: AggregatedWindows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         return self._changed(requested, states, gone, come)
 
-    def _seen_in_windows(self, requested: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+    def _seen_in_windows(
+        self, requested: AggregatedWindows, members: Members
+    ) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
         values = self.values(requested.rows, members)
         places = values.members.places
         events, spans = self._events(values, requested.rows.le[places], requested.rows.re[places], requested)
         return lambda lo, hi: events[lo:hi], spans
 
-    def _period(self, requested: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+    def _period(self, requested: WindowPeriods, window: int) -> tuple[WindowDescriptor, ...]:
         return (WindowDescriptor(*requested.period(window)),)
 
-    def _finished(self, requested: Periods, window: int, held: Held) -> Any:
+    def _finished(self, requested: WindowPeriods, window: int, held: Held) -> Any:
         module, period = self.function, requested.period(window)
         found = module.compute_result(held.state, WindowDescriptor(*period))
         return self._result(list(map(detached, results_of(module, found))) if module.returns_many else detached(found), period)
 
-    def _with(self, state: Any, row: InsertedRow, requested: Periods, window: int) -> Any:
+    def _with(self, state: Any, row: InsertedRow, requested: WindowPeriods, window: int) -> Any:
         period = requested.period(window)
         life = self._clip.apply(Lifetime(row.le, row.re), period)
         event = IntervalEvent(*life, row.arguments[self._argument])
         return self.function.add_events_to_state(state, [event], WindowDescriptor(*period))
 
 
-class StampedStates(StampedResults, TimedStates):
-    """A time-sensitive operator with states."""
-
-    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
-        TimedStates.__init__(self, number, agg, argument, where, clip)
-        self._output = output
-
-
 def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> MemberAggregate:
     """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
     keeps = keeps_state(agg.function)
-    if agg.function.time_sensitive and agg.function.returns_many:
-        return (StampedStates if keeps else StampedResults)(number, agg, argument, where, clip, output)
     if agg.function.time_sensitive:
-        return (TimedStates if keeps else TimedAggregate)(number, agg, argument, where, clip)
+        return (TimedStates if keeps else TimedAggregate)(number, agg, argument, where, clip, output)
     if keeps:
         return StateAggregate(number, agg, argument, where)
     if type(agg.function) in (Min, Max):

@@ -14,12 +14,11 @@ from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, parts_of, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, ColumnKey, FloatTerms, Part, Terms
+from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _ROOM: Final = 2**62
-_NARROW: Final = 2**31 - 1
-"""Counts are 32-bit while no total can exceed this."""
 _HALF: Final = 2 ** (DIGIT - 1)
 _ONE: Final = np.ones(1, dtype=np.int64)
 
@@ -76,7 +75,7 @@ class AccumulatorColumns:
         return totals.take(np.arange(size))
 
     def counts(self, key: ColumnKey) -> Ticks:
-        """Return a column, possibly as `int32`; zeros if it does not exist."""
+        """Return a column; zeros if it does not exist."""
         array = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
         return np.zeros(self.size, dtype=np.int64) if array is None else array
 
@@ -110,7 +109,7 @@ class AccumulatorColumns:
     def add_one(self, key: ColumnKey, slot: int, amount: int) -> int:
         """Add an integer no larger than a digit at one position of a column, and return the total."""
         column, bound = self._arrays.get(key), self._bounds.get(key, 0) + abs(amount)
-        if column is None or bound > (_ROOM if type(key[1]) is int else _NARROW):
+        if column is None or bound > _ROOM:
             self._reserve(key, abs(amount))
             column = self._column(key)
         else:
@@ -165,7 +164,7 @@ class AccumulatorColumns:
         elif part.amounts is None and self.size < 2 * len(at):
             column += np.bincount(at, minlength=self.size)
         else:
-            _add_at(column, at, _ONE if part.amounts is None else part.amounts)
+            np.add.at(column, at, _ONE if part.amounts is None else part.amounts)
 
     def _add_reals(self, index: Rows, reals: FloatTerms) -> None:
         adder = DIGIT_ADDER.over(len(reals.values))
@@ -217,7 +216,7 @@ class AccumulatorColumns:
         """
         for array in self._arrays.values():
             steps = array.reshape(-1, width)
-            np.cumsum(steps, axis=0, dtype=array.dtype, out=steps)
+            np.cumsum(steps, axis=0, out=steps)
         for bags in self._bags.values():
             _cumulate_bags(bags, self.size)
 
@@ -251,11 +250,8 @@ class AccumulatorColumns:
 
     def add_from(self, slots: Rows, sources: Rows) -> None:
         """Add to each of `slots` the totals of one of `sources`, which are not among them."""
-        for key, array in list(self._arrays.items()):
-            added = array[sources]
-            if not _is_digit(key):
-                self._reserve_counts(key, int(np.abs(added).sum(dtype=np.int64)))
-            _add_at(self._arrays[key], slots, added)
+        for array in self._arrays.values():
+            np.add.at(array, slots, array[sources])
         for bags in self._bags.values():
             for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
                 if source in bags:
@@ -281,13 +277,11 @@ class AccumulatorColumns:
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Replace each of `slots` by the sum of it and those before it, back to the last position in `starts`."""
         lengths = np.diff(starts, append=len(slots))
-        for key, array in list(self._arrays.items()):
-            sums = np.cumsum(array[slots], dtype=np.int64)
+        for array in self._arrays.values():
+            sums = np.cumsum(array[slots])
             if len(starts) > 1:
                 sums -= np.repeat(sums[starts] - array[slots[starts]], lengths)
-            if not _is_digit(key):
-                self._reserve_counts(key, int(np.abs(sums).max(initial=0)))
-            self._arrays[key][slots] = sums
+            array[slots] = sums
         for bags in self._bags.values():
             _run_up_bags(bags, slots, starts)
 
@@ -319,7 +313,7 @@ class AccumulatorColumns:
 
     def carry(self) -> None:
         """Carry every digit into `[-2**31, 2**31)`. Equal sums then have equal digits."""
-        waiting = [key for key in self._arrays if _is_digit(key)]
+        waiting = [key for key in self._arrays if isinstance(key[1], int)]
         heapq.heapify(waiting)
         while waiting:
             key = heapq.heappop(waiting)
@@ -339,15 +333,13 @@ class AccumulatorColumns:
     def grow(self, size: int) -> None:
         """Add positions."""
         for key, array in self._arrays.items():
-            self._arrays[key] = np.zeros(size, dtype=array.dtype)
-            self._arrays[key][: self.size] = array
+            self._arrays[key] = longer(array, size)
         self.size = size
 
     def _column(self, key: ColumnKey) -> Ticks:
         array = self._arrays.get(key)
         if array is None:
-            is_narrow = not _is_digit(key) and self._bounds.get(key, 0) <= _NARROW
-            array = self._arrays[key] = np.zeros(self.size, dtype=np.int32 if is_narrow else np.int64)
+            array = self._arrays[key] = np.zeros(self.size, dtype=np.int64)
         return array
 
     def _bag(self, aggregate: int, slot: int) -> Bag:
@@ -355,28 +347,9 @@ class AccumulatorColumns:
 
     def _reserve(self, key: ColumnKey, amount: int) -> None:
         """Make sure that a column does not overflow if so much is added."""
-        if not _is_digit(key):
-            self._reserve_counts(key, amount)
-            return
         if self._bounds.get(key, 0) + amount > _ROOM:
             self.carry()
         self._bounds[key] = self._bounds.get(key, 0) + amount
-
-    def _reserve_counts(self, key: ColumnKey, amount: int) -> None:
-        bound, array = self._bounds.get(key, 0) + amount, self._arrays.get(key)
-        if array is not None and array.dtype == np.int32 and bound > _NARROW:
-            bound = int(np.abs(array).max(initial=0)) + amount
-            if bound > _NARROW:
-                self._arrays[key] = array.astype(np.int64)
-        self._bounds[key] = bound
-
-
-def _is_digit(key: ColumnKey) -> bool:
-    return isinstance(key[1], int)
-
-
-def _add_at(column: Ticks, at: Rows, amounts: Ticks) -> None:
-    np.add.at(column, at, amounts.astype(column.dtype, copy=False))  # fifty times as fast if types are the same
 
 
 def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:

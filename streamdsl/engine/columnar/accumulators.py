@@ -47,7 +47,7 @@ class Accumulator(ABC):
 
     def counted(self, totals: AccumulatorColumns) -> Ticks:
         """Return the numbers of values that are not None."""
-        rows = totals.counts(ROWS).astype(np.int64, copy=False)
+        rows = totals.counts(ROWS)
         return rows - totals.counts((self.number, "missing")) if totals.holds((self.number, "missing")) else rows
 
     def _add_missing(self, rows: Rows, terms: Terms) -> None:

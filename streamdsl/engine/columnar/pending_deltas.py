@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns, RowParts
-from streamdsl.engine.columnar.numbers import ENDLESS
+from streamdsl.engine.columnar.grid_numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
 from streamdsl.engine.columnar.terms import ROWS

@@ -181,14 +181,7 @@ def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
 
 def are_same(left: Values, right: Values) -> bool:
     """Say whether two payloads of plain values and of one schema are equal, as `same_payloads` does."""
-    if left == right:
-        return True
-    for one, other in zip(left, right, strict=True):
-        if one != other and (one == one or other == other):
-            break
-    else:
-        return True
-    return False
+    return left == right or all(one == other or (one != one and other != other) for one, other in zip(left, right, strict=True))
 
 
 def _same(a: object, b: object) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.index.pair_index import PairIndex, Places
+from streamdsl.engine.pairs import run_starts
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -114,5 +115,5 @@ def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:
     """Return each number with where it begins and ends in an order in which equal ones stand together, and the order."""
     order = np.arange(len(numbers)) if (numbers[1:] >= numbers[:-1]).all() else stable_order(numbers)
     ordered = numbers[order]
-    starts = flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]])).tolist()
+    starts = run_starts(ordered).tolist()
     return [(int(ordered[a]), a, b, order) for a, b in zip(starts, [*starts[1:], len(ordered)], strict=False)]

@@ -30,6 +30,8 @@ class VersionedResults(Results):
 
     def __init__(self) -> None:
         super().__init__()
+        self.re: Ticks = np.empty(0, dtype=np.int64)
+        """The RE that each window had when its result was emitted; it may move."""
         self._versions: NDArray[np.int32] | None = None
         """None as long as no result has been retracted."""
         self._gone: dict[tuple[int, int], int] = {}
@@ -37,6 +39,7 @@ class VersionedResults(Results):
 
     def grow(self, size: int) -> None:
         super().grow(size)
+        self.re = longer(self.re, size)
         if self._versions is not None:
             self._versions = longer(self._versions, size)
 
@@ -112,17 +115,10 @@ class VersionedResults(Results):
     def put_until(self, slots: Rows, re: Ticks, payloads: Table) -> None:
         """Record the emitted results, and the ends of their windows."""
         self.put(slots, payloads)
-        self.put_ends(slots, re)
-
-    # Ends that move are kept by `EndingResults`; here each window ends where it did when its result was sent.
-
-    def emitted_ends(self, slots: Rows, re: Ticks) -> Ticks:
-        """Return the ends with which results were emitted, of windows that end at `re` now."""
-        return re
-
-    def put_ends(self, slots: Rows, re: Ticks) -> None:
-        """Record the ends of windows with emitted results."""
+        self.re[slots] = re
 
     def swap_end(self, slot: int, re: int) -> int:
         """Record the end that a single window has now, and return the one that was emitted."""
-        return re
+        was: int = self.re.item(slot)
+        self.re[slot] = re
+        return was

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.terms import ROWS
-from streamdsl.engine.data_driven.ending_results import EndingResults
+from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks
@@ -25,7 +25,7 @@ class Boundaries:
         self.code: Rows = np.empty(0, dtype=np.intp)
         self.endpoints: Ticks = np.empty(0, dtype=np.int64)
         self.totals = AccumulatorColumns(0)
-        self.results = EndingResults()
+        self.results = VersionedResults()
         self._free: Rows = np.empty(0, dtype=np.intp)
 
     @property

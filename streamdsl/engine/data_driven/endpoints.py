@@ -18,7 +18,7 @@ from streamdsl.temporal.time import INFINITY, Ticks
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class SignedRows:
     """Rows that now are (1), or no longer are (-1), in `[lo, hi)`, and what they add to the totals there."""
 
     codes: Rows
@@ -31,7 +31,7 @@ class Changed:
     are_new: bool
 
     @classmethod
-    def of(cls, batch: Batch, codes: Rows, terms: Terms) -> Changed:
+    def of(cls, batch: Batch, codes: Rows, terms: Terms) -> SignedRows:
         """Return the changes of a batch."""
         if (batch.re_old == batch.le).all():
             always = np.ones(len(batch), dtype=np.int64)
@@ -52,7 +52,7 @@ class Deltas:
     times: Ticks
     endpoints: Ticks
     totals: AccumulatorColumns
-    changed: Changed
+    changed: SignedRows
     _order: Rows
     _lasts: Rows
 
@@ -64,7 +64,7 @@ class Deltas:
         return _around(self._order, self.changed.terms.size, self._lasts)
 
 
-class Spans(NamedTuple):
+class SummedWindows(NamedTuple):
     """Windows with rows, and their totals."""
 
     codes: Rows
@@ -73,7 +73,7 @@ class Spans(NamedTuple):
     totals: AccumulatorColumns
 
 
-def spans_of(deltas: Deltas, until: int) -> Spans:
+def spans_of(deltas: Deltas, until: int) -> SummedWindows:
     """Return the windows that end by `until`, given that only the rows of the deltas exist."""
     deltas.totals.cumulate()
     is_place = (deltas.endpoints > 0) | (deltas.times == INFINITY)
@@ -81,10 +81,10 @@ def spans_of(deltas: Deltas, until: int) -> Spans:
     re = deltas.times[places[1:]]
     at = flatnonzero((deltas.totals.counts(ROWS)[places[:-1]] > 0) & (re <= until))
     rows = places[at]
-    return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.totals.take(rows))
+    return SummedWindows(deltas.codes[rows], deltas.times[rows], re[at], deltas.totals.take(rows))
 
 
-def deltas_of(changed: Changed, packing: Packing) -> Deltas:
+def deltas_of(changed: SignedRows, packing: Packing) -> Deltas:
     """Sum up what the rows change at both of their ends."""
     numbers = np.concatenate([packing.numbers(changed.codes, changed.lo), packing.numbers(changed.codes, changed.hi)])
     order, ordered = sorted_integers(numbers)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import all_but
 from streamdsl.expr.table import Column, Rows, flatnonzero
 
 PIECE: Final = 512
@@ -30,9 +31,7 @@ class Portion(NamedTuple):
             return Portion(numbers, slots, np.zeros(len(slots), dtype=np.intp), self.pieces)
         size = len(self.slots) + len(at)
         places = at + np.arange(len(at))
-        is_old = np.ones(size, dtype=np.bool_)
-        is_old[places] = False
-        stayed = flatnonzero(is_old)
+        stayed = all_but(places, size)
         columns = []
         for old, new in ((self.numbers, numbers), (self.slots, slots), (self.run, self.run[np.maximum(at - 1, 0)])):
             column = np.empty(size, dtype=old.dtype)
@@ -44,9 +43,7 @@ class Portion(NamedTuple):
         """Return the portion without the entries `at`."""
         if not len(at):
             return self
-        stays = np.ones(len(self.slots), dtype=np.bool_)
-        stays[at] = False
-        rows = flatnonzero(stays)
+        rows = all_but(at, len(self.slots))
         return Portion(self.numbers[rows], self.slots[rows], self.run[rows], self.pieces)
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from streamdsl.engine.data_driven.boundaries import Boundaries
 from streamdsl.engine.data_driven.endpoints import Deltas
 from streamdsl.engine.data_driven.sorted_index import Portion
+from streamdsl.engine.pairs import spread
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
-class Windows(NamedTuple):
+class SweptWindows(NamedTuple):
     """The windows of a portion, and which of them have another end than before."""
 
     le: Ticks
@@ -90,13 +91,11 @@ class Sweep:
         starts = np.searchsorted(self.portion.numbers, deltas.numbers[late])
         stops = np.searchsorted(self.portion.numbers, deltas.numbers[late + 1])
         stops = np.minimum(stops, np.searchsorted(self.portion.numbers, limits, side="right"))
-        lengths = stops - starts
-        rows = np.repeat(late, lengths)
-        at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(rows))
+        rows, at = spread(starts, stops)
+        self.boundaries.totals.merge(self.portion.slots[at], deltas.totals.take(late[rows]))
         self.summed[at] = True
 
-    def finish(self, is_last: bool) -> Windows:
+    def finish(self, is_last: bool) -> SweptWindows:
         """Open windows, and set the end of each to the start of the next. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
         if not len(self.summed):
@@ -114,7 +113,7 @@ class Sweep:
         if len(slots) and not is_last:
             re[-1] = before[-1]
         self.boundaries.re[slots] = re
-        return Windows(le, re, re != before)
+        return SweptWindows(le, re, re != before)
 
     def _follow(self, slots: Rows) -> NDArray[np.bool_]:
         """Say which boundaries are right after the one before them, in one group."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.accumulator_columns import RowParts
 from streamdsl.engine.data_driven.boundaries import Boundaries
-from streamdsl.engine.data_driven.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.data_driven.endpoints import Deltas, SignedRows, SummedWindows, deltas_of, spans_of
 from streamdsl.engine.data_driven.group_codes import GroupCodes
 from streamdsl.engine.data_driven.packing import Packing
 from streamdsl.engine.data_driven.row_arguments import RowArguments
@@ -44,7 +44,7 @@ RowChange: TypeAlias = tuple[int, int, int, int]
 """A changed row: the code of its partition, LE, and RE before and after (LE: there is no row)."""
 
 
-class RowStep(NamedTuple):
+class TimelineStep(NamedTuple):
     """The changes of single rows, one after the other."""
 
     touched: dict[int, bool]
@@ -55,7 +55,7 @@ class RowStep(NamedTuple):
     """Boundaries that have lost an endpoint."""
 
 
-class Timeline:
+class SnapshotTimeline:
     """The boundaries of all groups. Windows that start by the high water have totals, later ones differences.
 
     So a row updates the windows that it is in as far as they are open; after the high water it updates two boundaries only.
@@ -71,7 +71,7 @@ class Timeline:
         self._timers = TimerQueue()
         self._most = _SPARE
 
-    def take(self, changed: Changed | None, high_water: int) -> Touched:
+    def take(self, changed: SignedRows | None, high_water: int) -> Touched:
         """Apply changed rows and the high water, and return what has changed. The caller drops the removed boundaries."""
         before, self.high_water = self.high_water, high_water
         deltas = None if changed is None else self._deltas(changed)
@@ -109,7 +109,7 @@ class Timeline:
 
         Return the windows that have changed, whether their totals have, and the removed boundaries.
         """
-        step = RowStep({}, set(), [])
+        step = TimelineStep({}, set(), [])
         for row, each in zip(rows, arguments, strict=True):
             self.boundaries.totals.count_reals(each.reals)
             self._take_row(row, each.parts, step)
@@ -125,7 +125,7 @@ class Timeline:
                 self._open_one(code, time, step)
         return step.touched, gone
 
-    def _take_row(self, row: RowChange, parts: RowParts, step: RowStep) -> None:
+    def _take_row(self, row: RowChange, parts: RowParts, step: TimelineStep) -> None:
         code, le, re_old, re_new = row
         sign, lo, hi = (1, re_old, re_new) if re_old < re_new else (-1, re_new, re_old)
         # An LE is an endpoint more or less with its row; an RE that moves is one less at the old time.
@@ -143,7 +143,7 @@ class Timeline:
                 totals.add_row(parts, slot, sign)
                 step.touched[slot] = True
 
-    def _count(self, code: int, time: int, sign: int, step: RowStep) -> int:
+    def _count(self, code: int, time: int, sign: int, step: TimelineStep) -> int:
         """Add an endpoint to a boundary, or subtract one, and return the boundary, which is created if there is none."""
         boundaries, number = self.boundaries, self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
@@ -167,7 +167,7 @@ class Timeline:
                 boundaries.totals.copy_one(slot, before)
         return slot
 
-    def _remove(self, slot: int, step: RowStep) -> None:
+    def _remove(self, slot: int, step: TimelineStep) -> None:
         """Remove a boundary without endpoints: the window before it is extended."""
         boundaries = self.boundaries
         code, number = boundaries.code.item(slot), self._place(boundaries.code.item(slot), boundaries.le.item(slot))
@@ -183,7 +183,7 @@ class Timeline:
         slot = self._index.following(number)
         return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
 
-    def _open_one(self, code: int, time: int, step: RowStep) -> None:
+    def _open_one(self, code: int, time: int, step: TimelineStep) -> None:
         """Give totals to a window that the high water reaches, if it still exists."""
         number = self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
@@ -202,11 +202,11 @@ class Timeline:
         """Whether there are no boundaries."""
         return not len(self._index)
 
-    def spans(self, changed: Changed, until: int) -> Spans:
+    def spans(self, changed: SignedRows, until: int) -> SummedWindows:
         """Return the windows that rows make by themselves, up to a bound, without keeping any state."""
         return spans_of(self._deltas(changed), until)
 
-    def _deltas(self, changed: Changed) -> Deltas:
+    def _deltas(self, changed: SignedRows) -> Deltas:
         ends = changed.hi[changed.hi != INFINITY]
         low, high = int(changed.lo.min()), max(int(changed.lo.max()), int(ends.max(initial=MIN_TIME)))
         if not self._packing.fits(len(self.codes), low, high):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.row_table import NewRows, RowTable
-from streamdsl.engine.buffered.runs import SortedRows, spread
+from streamdsl.engine.buffered.runs import SortedRows
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.pairs import distinct
+from streamdsl.engine.pairs import distinct, spread
 from streamdsl.engine.sorting import sorted_integers, stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks

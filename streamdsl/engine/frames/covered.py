@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.buffered.runs import spread
-from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.pairs import distinct_pairs, spread
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 

@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.frames.covered import covered
 from streamdsl.engine.frames.instants import OrderedRows, created
 from streamdsl.engine.frames.positions import Positions
-from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.pairs import distinct_pairs, spread
 from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks

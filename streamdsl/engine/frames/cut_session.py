@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.data_driven.group_codes import GroupCodes
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import UNTOUCHED
@@ -19,7 +18,7 @@ from streamdsl.engine.frames.frame import MOST, ChangedRows, DisjointFrame, Poli
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
-from streamdsl.engine.pairs import distinct
+from streamdsl.engine.pairs import distinct, spread
 from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.columnar.grid_numbers import ENDLESS, GridNumbers
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.group_times import GroupTimes
-from streamdsl.engine.buffered.members import Members, Pairs
-from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.buffered.members import MemberPairs, Members
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.frames.arrangement import Arrangement
@@ -19,7 +19,7 @@ from streamdsl.engine.frames.frame import ChangedRows, DisjointFrame, Policy, Ro
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.engine.pairs import distinct
+from streamdsl.engine.pairs import distinct, spread
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
@@ -222,7 +222,7 @@ class SequenceFrame(DisjointFrame):
         hi = lo + table.rows[slots]
         if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # of functions, or as rows come together
             windows, at = spread(lo, hi)
-            return Members.of_pairs(Pairs(windows, positions.places[at]), len(slots))
+            return Members.of_pairs(MemberPairs(windows, positions.places[at]), len(slots))
         at = np.arange(len(positions.places))
         first, last = np.searchsorted(hi, at, side="right"), np.searchsorted(lo, at, side="right")
         members = Members(positions.places, first, last, len(slots))

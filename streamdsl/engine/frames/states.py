@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.members import Members, Pairs
-from streamdsl.engine.buffered.modules import Sees, StateAggregate, Windows
+from streamdsl.engine.buffered.members import MemberPairs, Members
+from streamdsl.engine.buffered.modules import AggregatedWindows, Sees, StateAggregate
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.terms import Terms
@@ -20,7 +20,7 @@ from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
 
 
-class RequestedWindows(Windows, Protocol):
+class RequestedWindows(AggregatedWindows, Protocol):
     """Windows whose aggregates are requested. Any subset of them can be requested too."""
 
     def at(self, windows: Rows) -> RequestedWindows:
@@ -84,17 +84,17 @@ class MemberChanges:
         If a module sees ends, a member whose lifetime changes leaves with the old one, and enters with the new one.
         """
         if self._are_known:
-            nobody = Members.of_pairs(Pairs(slots[:0], slots[:0]), len(slots))
+            nobody = Members.of_pairs(MemberPairs(slots[:0], slots[:0]), len(slots))
             return nobody, nobody
         gone, come = self._of_changed(slots, sees)
         if not self.frame.are_uniform and sees is Sees.NOTHING:
             out, into = self._of_moved(slots)
-            gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
+            gone, come = (MemberPairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
         return Members.of_pairs(gone, len(slots)), Members.of_pairs(come, len(slots))
 
-    def _of_changed(self, slots: Rows, sees: Sees) -> tuple[Pairs, Pairs]:
+    def _of_changed(self, slots: Rows, sees: Sees) -> tuple[MemberPairs, MemberPairs]:
         """Return the changed rows that have left windows, and those that have entered them or read differently there."""
-        nothing = Pairs(slots[:0], slots[:0])
+        nothing = MemberPairs(slots[:0], slots[:0])
         if self._changed is None or self._moves is None:
             return nothing, nothing
         changed, frame, rows, table = self._changed, self.frame, np.arange(len(self._changed.le)), self.frame.table
@@ -118,13 +118,13 @@ class MemberChanges:
             left, came = np.concatenate([left, stay]), np.concatenate([came, stay])
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
 
-    def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
+    def _of_moved(self, slots: Rows) -> tuple[MemberPairs, MemberPairs]:
         """Return the unchanged rows that have left or entered windows because the ends of these have moved."""
         table, frame = self.frame.table, self.frame
         re_old, re_new = table.results.re[slots], table.re[slots]
         lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
         windows = flatnonzero((lo < hi) & table.results.is_emitted[slots])
-        nothing = Pairs(slots[:0], slots[:0])
+        nothing = MemberPairs(slots[:0], slots[:0])
         if not len(windows):
             return nothing, nothing
         stretches = table.stretches(table.code[slots[windows]], lo[windows], hi[windows])
@@ -138,7 +138,7 @@ class MemberChanges:
         at, among = found.pairs()
         windows, places = windows[at], found.places[among]
         grows = re_new[windows] > re_old[windows]
-        return Pairs(windows[~grows], places[~grows]), Pairs(windows[grows], places[grows])
+        return MemberPairs(windows[~grows], places[~grows]), MemberPairs(windows[grows], places[grows])
 
 
 class WindowStates:
@@ -184,7 +184,7 @@ class WindowStates:
     def _column(self, module: StateAggregate) -> Column:
         return self._table.states[self.modules.index(module)]
 
-    def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
+    def _copy(self, module: StateAggregate, column: Column, found: AggregatedWindows, slots: Rows) -> None:
         new, before = self._changes.copies(slots)
         known = flatnonzero(column[before] != None)  # noqa: E711
         if len(known):
@@ -224,8 +224,8 @@ class WindowSums:
         return totals.take(slots)
 
 
-def _unpacked(pairs: Rows, places: Rows) -> Pairs:
+def _unpacked(pairs: Rows, places: Rows) -> MemberPairs:
     windows, rows = np.divmod(pairs, max(len(places), 1))
     found = places[rows]
     known = flatnonzero(found >= 0)
-    return Pairs(windows[known], found[known])
+    return MemberPairs(windows[known], found[known])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
-from streamdsl.engine.data_driven.ending_results import EndingResults
+from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.data_driven.group_codes import GroupCodes
 from streamdsl.engine.data_driven.packing import Packing
 from streamdsl.engine.data_driven.sorted_index import Portion, SortedIndex
@@ -32,7 +32,7 @@ class WindowTable:
         self.starting: Ticks = np.empty(0, dtype=np.int64)
         """The number of rows that start with the window, for frames that need it."""
         self.code: Rows = np.empty(0, dtype=np.intp)
-        self.results = EndingResults()
+        self.results = VersionedResults()
         self.states: list[Column] = []
         """The states of modules by window, a column for each; None if there is none."""
         self.totals = AccumulatorColumns(0)

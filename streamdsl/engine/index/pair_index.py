@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.index.narrow import NarrowIntegers
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
 from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
@@ -19,8 +18,6 @@ _EMPTY: Final = -1
 _GONE: Final = -2
 _CLAIM: Final = -3
 _LEAST: Final = 64
-_RECENT: Final = 1024
-_FEW: Final = 4
 _SPARSE: Final = ((2**10, 2**10), (2**16, 64), (math.inf, 4))
 """A block of up to so many places has at most so many for each pair in use when it is made; it then gets more for later pairs."""
 _SLACK: Final = 8
@@ -50,8 +47,8 @@ class PairIndex:
 
     def __init__(self) -> None:
         self.size = 0
-        self.number = NarrowIntegers()
-        self.group = NarrowIntegers()
+        self.number: Ticks = np.empty(0, dtype=np.int64)
+        self.group: Ticks = np.empty(0, dtype=np.int64)
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
@@ -59,7 +56,6 @@ class PairIndex:
         self._first = self._lowest = 0
         self._width = 1
         """The number of groups in the block; 0: pairs are hashed."""
-        self._recent: dict[tuple[int, int], int] = {}
         self._released: Places = np.empty(0, dtype=np.int32)
         self._n_released = 0
         self._fresh = 0
@@ -99,16 +95,6 @@ class PairIndex:
         return self.find_different(pairs.first, pairs.second)[pairs.index]
 
     def find_one(self, number: int, group: int) -> int:
-        """Return the slot of a single pair. The latest ones are cached, as single events use few pairs again and again."""
-        pair = (number, group)
-        slot = self._recent.get(pair)
-        if slot is None:
-            if len(self._recent) >= _RECENT:
-                self._recent.clear()
-            slot = self._recent[pair] = self._seek_one(number, group)
-        return slot
-
-    def _seek_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair, which gets one if it is missing, without columns."""
         table, place = self._table, self._home_of(number, group)
         if place is None:
@@ -124,8 +110,7 @@ class PairIndex:
             return int(self.find_different(np.array([number]), np.array([group]))[0])
         slot = self._take_one()
         table[place], self._places[slot] = slot, place
-        self.number.put(slot, number)
-        self.group.put(slot, group)
+        self.number[slot], self.group[slot] = number, group
         self._n_taken += 1
         self.made_one(slot, number, group)
         return slot
@@ -165,7 +150,7 @@ class PairIndex:
             return slots
         seeker = PAIR_SEEKER.over(len(places))
         if seeker is not None:
-            seeker(self._table, self.number.values, self.group.values, numbers, groups, places, slots)
+            seeker(self._table, self.number, self.group, numbers, groups, places, slots)
             return slots
         left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
@@ -177,9 +162,7 @@ class PairIndex:
 
     def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
         """Say which slots are the right ones, or empty: their probing ends."""
-        settled = self.group.are(slots, groups)
-        settled &= self.number.are(slots, numbers)
-        settled &= slots >= 0
+        settled: NDArray[np.bool_] = (self.group[slots] == groups) & (self.number[slots] == numbers) & (slots >= 0)
         settled |= slots == _EMPTY
         return settled
 
@@ -191,8 +174,7 @@ class PairIndex:
         slots = self._take(len(got))
         self._table[places[got]] = slots
         self._places[slots] = places[got]
-        self.number[slots] = numbers[got]
-        self.group[slots] = groups[got]
+        self.number[slots], self.group[slots] = numbers[got], groups[got]
         self._n_taken += len(got)
         self.made(slots)
 
@@ -294,26 +276,17 @@ class PairIndex:
         """Make room for `size` slots."""
         old, self.size = self.size, size
         self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
-        self.number.grow(size)
-        self.group.grow(size)
+        self.number, self.group = longer(self.number, size), longer(self.group, size)
 
     def release(self, slots: Rows) -> None:
         """Release slots; they are used again."""
         if len(slots):
-            self._forget_recent(slots)
             self._table[self._places[slots]] = _EMPTY if self._width else _GONE
             self._places[slots] = _GONE
             before, self._n_released = self._n_released, self._n_released + len(slots)
             if self._n_released > len(self._released):
                 self._released = longer(self._released, max(self._n_released, 2 * len(self._released)))
             self._released[before : self._n_released] = slots
-
-    def _forget_recent(self, slots: Rows) -> None:
-        if len(slots) > _FEW:
-            self._recent.clear()
-        elif self._recent:
-            for slot in slots.tolist():
-                self._recent.pop((self.number.item(slot), self.group.item(slot)), None)
 
     def slots(self) -> Rows:
         """Return all slots in use, those of a block by number and group, others in their own order."""

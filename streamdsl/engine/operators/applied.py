@@ -23,7 +23,7 @@ from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
-from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.pairs import all_but, distinct_pairs
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.lists import ListSource, items_of, list_source
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
@@ -62,7 +62,7 @@ class ResultRows(NamedTuple):
         return len(self.slots)
 
 
-class Computed(NamedTuple):
+class ComputedResults(NamedTuple):
     """The computed results of windows, window by window, ordered by RE: how many each has, payloads, and lifetimes."""
 
     sizes: Ticks
@@ -171,18 +171,18 @@ class ApplyOperator(FramedWindowOperator):
         results = self.members[0].results(self._computing(slots))
         return min((row.le for rows in results.tolist() for row in rows), default=INFINITY)
 
-    def _current(self, requested: Computing) -> Computed:
+    def _current(self, requested: Computing) -> ComputedResults:
         """Compute the results of windows, which are in order."""
         slots, found = requested.slots, self._columns(requested)["a0"]
         if not self.node.time_sensitive:
             payloads, sizes = _items(found)
-            return Computed(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
+            return ComputedResults(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
         lists: list[list[Any]] = found.tolist()
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         le, re, values = zip(*chain.from_iterable(lists), strict=True) if sizes.any() else ((), (), ())
         ends = np.array(re, dtype=np.int64)
         order = np.lexsort((ends, np.repeat(np.arange(len(slots)), sizes)))
-        return Computed(sizes, nested(payload_table(values))[order], np.array(le, dtype=np.int64)[order], ends[order])
+        return ComputedResults(sizes, nested(payload_table(values))[order], np.array(le, dtype=np.int64)[order], ends[order])
 
     def _period(self, slots: Rows, ends: Ticks) -> tuple[Ticks, Ticks]:
         """Return the lifetimes of results that have none of their own; their windows end at `ends`, by slot."""
@@ -192,7 +192,7 @@ class ApplyOperator(FramedWindowOperator):
         add_time(int(re.max(initial=MIN_TIME)), CHRONON)
         return re, re + CHRONON
 
-    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: Computed, causes: Ticks | None) -> Batch:
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: ComputedResults, causes: Ticks | None) -> Batch:
         """Return the changes of the results, and record what is then emitted.
 
         Dropped windows lose their results, moved ones keep theirs with another end. A time-bound module may change nothing before
@@ -203,11 +203,11 @@ class ApplyOperator(FramedWindowOperator):
             sizes = np.bincount(others.slots, minlength=self.table.capacity)[moved]
             le, re = self._period(others.slots, self.table.re)
             payloads = _together([now.payloads, others.payloads])
-            now = Computed(np.append(now.sizes, sizes), payloads, np.append(now.le, le), np.append(now.re, re))
+            now = ComputedResults(np.append(now.sizes, sizes), payloads, np.append(now.le, le), np.append(now.re, re))
             computed, others = np.concatenate([computed, moved]), others.take(_NONE)
         results, out, slots = self.table.results, self._sent(computed), np.repeat(computed, now.sizes)
         kept, stays = self._paired(out, slots, now)
-        left, come = _but(out.size, kept), _but(len(slots), stays)
+        left, come = all_but(kept, out.size), all_but(stays, len(slots))
         gone = [out.take(left), self._sent(dead)]
         # A new result with the number of a retracted one is a later version of it.
         results.retracted(np.unique(np.concatenate([each.slots for each in gone])))
@@ -224,7 +224,7 @@ class ApplyOperator(FramedWindowOperator):
         self._note(computed, now.sizes, rows)
         return changes
 
-    def _paired(self, out: ResultRows, slots: Rows, now: Computed) -> tuple[Rows, Rows]:
+    def _paired(self, out: ResultRows, slots: Rows, now: ComputedResults) -> tuple[Rows, Rows]:
         """Match emitted results with computed ones."""
         if not out.size:
             return _NONE, _NONE
@@ -266,7 +266,7 @@ class ApplyOperator(FramedWindowOperator):
         rows = _concat([gone, moved, come])
         if not rows.size:
             return EMPTY
-        groups = self.window_store.codes.groups(self.table.code[rows.slots])
+        groups = self.codes.groups(self.table.code[rows.slots])
         window_ids = self._ids(self.table.le[rows.slots], groups)
         ids = ResultIds(self.label, self.key_table, *window_ids.columns, rows.ordinals)
         re_old, re_new = np.concatenate([gone.re, was, come.le]), np.concatenate([gone.le, moved.re, come.re])
@@ -314,10 +314,3 @@ def _table(payloads: AnyColumn) -> Table:
 def _together(parts: Sequence[AnyColumn]) -> AnyColumn:
     """Return payloads one after the other."""
     return concat_parts([part for part in parts if len(part)] or parts[:1])
-
-
-def _but(size: int, rows: Rows) -> Rows:
-    """Return all of so many rows but some."""
-    is_left = np.ones(size, dtype=np.bool_)
-    is_left[rows] = False
-    return flatnonzero(is_left)

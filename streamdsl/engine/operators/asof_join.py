@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,21 +13,21 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
-from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.matching import MOST
-from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
+from streamdsl.engine.operators.nearest import NO_ROWS, NearestOperator
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.pairs import all_but, are_among, distinct_values
 from streamdsl.engine.row_batch import PAIRS, RowBatch
-from streamdsl.engine.sorted import Row
-from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.sorted import Probe, Row
+from streamdsl.engine.sorting import order_by, sorted_integers
 from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import without_row
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
-from streamdsl.temporal.time import CHRONON, Ticks
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 
 Match: TypeAlias = tuple[Row, Row | None]
 """A left row with a right one, or without a match."""
@@ -58,7 +59,7 @@ class Matches(NamedTuple):
         return order[same], order[same + 1] - len(self.lefts)
 
 
-class AsofJoinOperator(AsofState):
+class AsofJoinOperator(NearestOperator):
     """As-of join.
 
     A change of a right row affects the left rows that have no nearer one; a change of a left row affects its own matches.
@@ -67,7 +68,12 @@ class AsofJoinOperator(AsofState):
     kind = "asof_join (sorted runs)"
 
     def __init__(self, label: str, node: AsofJoin) -> None:
-        super().__init__(label, node)
+        super().__init__(label, node.matching, node.near)
+        self.node = node
+        self._waiting: list[tuple[int, int]] = []
+        """The left rows whose match is not final yet, in a heap by LE."""
+        self._moves = 0
+        self._cti = MIN_TIME
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
         self._pairing, self._lonely = RowProgram([ProjectStep(self.pair)]), RowProgram([ProjectStep(self.alone)])
@@ -81,7 +87,7 @@ class AsofJoinOperator(AsofState):
         changed, rows = self.left.changed, self.left.rows
         is_new = rows.was.take(changed) == rows.le.take(changed)
         came, known, concerned = changed[flatnonzero(is_new)], changed[flatnonzero(~is_new)], self.concerned()
-        before = self._noted(distinct_rows(np.concatenate([known, concerned])))
+        before = self._noted(distinct_values(np.concatenate([known, concerned])))
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
         self.enqueue(came)
@@ -213,10 +219,10 @@ class AsofJoinOperator(AsofState):
         was, ends = rows.was.take(before.lefts), rows.re.take(before.lefts)
         if len(concerned):
             stays, again = before.in_both(now)
-            goes = _is_in(before.lefts, concerned)
+            goes = are_among(before.lefts, concerned)
             goes[stays] = False
             ends = np.where(goes, rows.le.take(before.lefts), ends)
-            now = now.take(_others(again, len(now.lefts)))
+            now = now.take(all_but(again, len(now.lefts)))
         moved = flatnonzero(was != ends)
         gone = self._parts(before.take(moved), was[moved], ends[moved])
         return Batch.concat([*gone, *self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts))])
@@ -248,16 +254,100 @@ class AsofJoinOperator(AsofState):
         except RowError as error:
             raise self.pair_error(error, lefts, rights) from error.cause
 
+    # State: left rows until they have ended and their match is final, right rows while a left row may match them
 
-def _is_in(rows: Rows, some: Rows) -> NDArray[np.bool_]:
-    """Say which rows are among some, of which there is one at least, in order."""
-    places = np.minimum(np.searchsorted(some, rows), len(some) - 1)
-    found: NDArray[np.bool_] = some[places] == rows
-    return found
+    def enqueue(self, lefts: Rows) -> None:
+        """Add left rows: if matches may start later, the output CTI waits for them."""
+        if self.reach.looks_forward:
+            for entry in zip(self.left.rows.le.take(lefts).tolist(), lefts.tolist(), strict=True):
+                heappush(self._waiting, entry)
 
+    def enqueue_one(self, le: int, slot: int) -> None:
+        """Add a single left row."""
+        if self.reach.looks_forward:
+            heappush(self._waiting, (le, slot))
 
-def _others(rows: Rows, size: int) -> Rows:
-    """Return all rows but these."""
-    others = np.ones(size, dtype=np.bool_)
-    others[rows] = False
-    return flatnonzero(others)
+    def with_noted(self, lefts: Rows) -> tuple[Rows, Rows]:
+        """Return the left rows with a match, each with every right row that starts at its LE and was there before the step."""
+        rows, rights = self.left.rows, self.right.rows
+        notes = rows.notes.take(lefts)
+        noting = flatnonzero(notes != NOTHING)
+        notes = notes[noting]
+        probe = Probe(rows.numbers.take(lefts[noting]), notes, notes + 1)
+        found = [(noting[:0], noting[:0])]
+        for at, slots in self.right.index.candidates(probe) if len(noting) else ():
+            le = rights.le.take(slots)
+            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(probe, at, rights, slots))
+            found.append((noting[at[kept]], slots[kept]))
+        at, slots = map(np.concatenate, zip(*found, strict=True))
+        return at, slots
+
+    def forget(self, cti: int) -> None:
+        self._cti = max(cti, self._cti)
+        if sum(side.earn_cleanup_credit() for side in self.sides) >= sum(side.cleanup_cost() for side in self.sides):
+            for side, needed in zip(self.sides, self._needed(), strict=True):
+                side.sweep(needed)
+        self.forget_numbers()
+
+    def _needed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Say which rows of each side a later change may need."""
+        rows = self.left.rows
+        open_rows = self._unsettled()
+        lefts = rows.re.values >= max(self._cti, MIN_TIME + 1)
+        lefts[open_rows] = True
+        bound = min([self._cti, *rows.le.take(open_rows).tolist()])
+        rights = self._within_reach(bound)
+        rights[self.with_noted(flatnonzero(lefts))[1]] = True
+        return lefts, rights
+
+    def _unsettled(self) -> Rows:
+        rows = self.left.rows
+        le = rows.le.values
+        return flatnonzero((rows.re.values > le) & self.reach.may_improve(le, rows.notes.values, self._cti))
+
+    def _within_reach(self, bound: int) -> NDArray[np.bool_]:
+        """Say which right rows may match left rows from the bound on: they are within the tolerance, and no other is nearer."""
+        rights = self.right.rows
+        le = rights.le.values
+        there = rights.re.values > le
+        reached: NDArray[np.bool_] = there & (le >= bound)
+        if self.reach.looks_back:
+            before = flatnonzero(there & (le < bound) & (le >= self.reach.first(bound)))
+            reached[before if self.where is not None else self._last_of_keys(before)] = True
+        return reached
+
+    def _last_of_keys(self, slots: Rows) -> Rows:
+        """Return the last right rows of each key by LE."""
+        numbers, le = self.right.rows.numbers.take(slots), self.right.rows.le.take(slots)
+        order = order_by([numbers, le])
+        if order is not None:
+            slots, numbers, le = slots[order], numbers[order], le[order]
+        stops = np.append(flatnonzero(numbers[1:] != numbers[:-1]) + 1, len(slots))
+        last = np.repeat(le[stops - 1], np.diff(stops, prepend=0)) if len(slots) else le
+        return slots[flatnonzero(le == last)]
+
+    def output_cti(self, ctis: list[int]) -> int:
+        return min([*ctis, self._first_pending()]) if self.reach.looks_forward else min(ctis)
+
+    def _first_pending(self) -> int:
+        """Return the LE of the first left row whose match is not final, and remove those before it from the queue."""
+        rows = self.left.rows
+        if self._moves != self.left.moves:
+            self._moves = self.left.moves
+            slots = self._unsettled()
+            self._waiting = sorted(zip(rows.le.take(slots).tolist(), slots.tolist(), strict=True))
+        count = 1
+        while self._waiting:
+            entries = [heappop(self._waiting) for _ in range(min(count, len(self._waiting)))]
+            le, slots = np.array(entries, dtype=np.int64).T
+            there = (rows.re.take(slots) > le) & self.reach.may_improve(le.copy(), rows.notes.take(slots), self._cti)
+            if there.any():
+                for at in flatnonzero(there).tolist():
+                    heappush(self._waiting, entries[at])
+                return self._waiting[0][0]
+            count *= 2
+        return INFINITY
+
+    def state(self) -> dict[str, int]:
+        events = sum(int(np.count_nonzero(needed)) for needed in self._needed())
+        return {**super().state(), "events": events}

@@ -7,11 +7,9 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.expr.table import Table
 from streamdsl.plan.node import Calendar
 
 
@@ -26,8 +24,6 @@ class CalendarOperator(Operator):
         self.starts: dict[int | None, Any] = {}
         self.out: dict[int | None, int] = {}
         self.begun: set[int | None] = set()
-        self.store = PayloadStore()
-        (self.slot,) = self.store.put(Table.from_payloads([None]))
         if node.start is not None:
             self.starts[None] = SortedDict({node.start: 1})
 
@@ -37,8 +33,10 @@ class CalendarOperator(Operator):
             touched = self._count(batch)
         else:
             touched = set(self.starts) - set(self.out)
-        changes = [change for group in touched for change in self._redo(group)]
-        return self.store.batch(changes, self.is_grouped)
+        changes = Changes()
+        for group in touched:
+            self._redo(group, changes)
+        return changes.batch(self.is_grouped)
 
     def _count(self, batch: Batch) -> set[int | None]:
         """Count the changed rows, and return the groups whose first LE may have changed."""
@@ -55,8 +53,8 @@ class CalendarOperator(Operator):
             touched.add(group)
         return touched
 
-    def _redo(self, group: int | None) -> list[SlotChange]:
-        """Return the change of a group's row. One with another LE is another row."""
+    def _redo(self, group: int | None, changes: Changes) -> None:
+        """Append the change of a group's row. One with another LE is another row."""
         end, starts = self.node.end, self.starts[group]
         now = next((le for le in starts if le < end), None)
         was = self.out.pop(group, None)
@@ -65,10 +63,11 @@ class CalendarOperator(Operator):
         elif not starts:
             del self.starts[group]
         if was == now:
-            return []
-        lost = [] if was is None else [SlotChange((self.label, self.path(group), was), was, end, was, self.slot, group)]
-        came = [] if now is None else [SlotChange((self.label, self.path(group), now), now, now, end, self.slot, group)]
-        return [*lost, *came]
+            return
+        if was is not None:
+            changes.add((self.label, self.path(group), was), was, end, was, None, group)
+        if now is not None:
+            changes.add((self.label, self.path(group), now), now, now, end, None, group)
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         """No change moves the end of a row that begins before it."""

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.buffered.runs import spread
-from streamdsl.engine.columnar.numbers import GridNumbers
+from streamdsl.engine.columnar.grid_numbers import GridNumbers
 from streamdsl.engine.frontiers import Frontier, of_same_ends
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import EmitPolicy, Operator
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, flatnonzero
@@ -104,9 +103,7 @@ class ChopOperator(Operator):
         if not len(order):
             return EMPTY
         slots, le = slots[order], le[order]
-        groups = None if rows.groups is None else rows.groups.take(slots)
-        ids = PairIds(rows.ids(slots), numbers[order])
-        return Batch(ids, le, old[order], new[order], materialised(rows.table(slots)), groups)
+        return rows.batch(PairIds(rows.ids(slots), numbers[order]), slots, le, old[order], new[order])
 
     def max_new_windows(self, arrivals: Arrivals) -> float:
         size, n = self.cells.size, self.rows.n_events

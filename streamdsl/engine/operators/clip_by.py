@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.operators.nearest import NearestOperator
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.asof import Nearness
@@ -28,9 +27,7 @@ class ClippingOperator(NearestOperator):
         comes = re_old[moved] == le[moved]
         order = np.concatenate([moved[~comes], moved[comes]]) if len(moved) > 1 else moved
         lefts = lefts[order]
-        groups = None if rows.groups is None else rows.groups.take(lefts)
-        table = materialised(rows.table(lefts))
-        return Batch(rows.ids(lefts), le[order], re_old[order], re_new[order], table, groups)
+        return rows.batch(rows.ids(lefts), lefts, le[order], re_old[order], re_new[order])
 
 
 class ClipByOperator(ClippingOperator):

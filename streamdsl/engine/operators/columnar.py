@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.combine import combine_windows
-from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.columnar.combining import combine_windows
+from streamdsl.engine.columnar.grid_numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.pending_deltas import Opened, PendingWindowDeltas
 from streamdsl.engine.columnar.terms import ROWS
@@ -30,8 +30,7 @@ from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDri
 from streamdsl.engine.order import by_values
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
-from streamdsl.expr.row_program import Values
-from streamdsl.expr.table import Rows, Table, every, flatnonzero
+from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -55,22 +54,22 @@ class ColumnarWindowOperator(WindowDriver):
     def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
         super().__init__(label, node, emit_policy)
         assert isinstance(node.windows, Grid)
-        self.windows = node.windows
+        self.grid = node.windows
         self.numbers = GridNumbers(node.windows, emit_policy)
         self.pending_deltas = PendingWindowDeltas()
         self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
         self.cells = Cells()
-        self.results = self.cells.results
+        self.results, self.totals = self.cells.results, self.cells.totals
         self.takes_rows = not emit_policy.final
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
-        self._keeps_begun = self.windows.most_per_point <= _FEW
+        self._keeps_begun = self.grid.most_per_point <= _FEW
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
         numbers = self.cells.number[slots]
-        return self.cells.group[slots], self.windows.starts_of(numbers), self.windows.ends_of(numbers)
+        return self.cells.group[slots], self.grid.starts_of(numbers), self.grid.ends_of(numbers)
 
     def _drop_windows(self, slots: Rows) -> None:
         self.cells.empty(slots)
@@ -80,7 +79,7 @@ class ColumnarWindowOperator(WindowDriver):
         self.budget.open(len(batch) + len(self.pending_deltas))
         pending = self._arrived(batch, ctis[0])
         if self.high_water == INFINITY and self._unending:
-            raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
+            raise unending(self.grid, min(self._unending, key=self._unending.__getitem__))
         last, _ = self._reached(self.high_water)
         passed = EMPTY
         if self.pending_deltas.is_empty and all(part.signs is None for part in pending):
@@ -105,7 +104,7 @@ class ColumnarWindowOperator(WindowDriver):
         numbers = self.numbers
         entries: list[tuple[range, int, int, RowArguments]] = []
         n_windows = 0
-        first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
+        first = self._first if cti < self._closes else self.grid.first_ending_after(cti)
         high_water = cti if cti > self.high_water else self.high_water
         for (_, _, le, re_old, re_new), group, each in zip(batch.changes, batch.groups or NO_GROUP, arguments, strict=False):
             windows = numbers.entered(le, re_old, re_new)
@@ -145,7 +144,7 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _actions_of(self, touched: Touches) -> WindowActions:
         """Return what to do about the cells that have changed."""
-        start, end = self.windows.start, self.windows.end
+        start, end = self.grid.start, self.grid.end
         due = WindowActions([], [], [], [], [])
         for slot, (number, group, rows) in touched.items():
             window = slot, start(number), end(number), group
@@ -156,10 +155,6 @@ class ColumnarWindowOperator(WindowDriver):
             elif number <= self._shown:
                 due.computed.append(window)
         return due
-
-    def _values(self, slot: int) -> Values:
-        totals, rows = self.cells.totals, self.cells.totals.at(ROWS, slot)
-        return tuple([each.result(totals, slot, rows) for each in self.accumulators])
 
     # Columns
 
@@ -176,11 +171,11 @@ class ColumnarWindowOperator(WindowDriver):
 
         those that have changed and may show, or with `final` those that the CTI closes.
         """
-        if self.numbers.emit_policy.final:
+        if self.emit_policy.final:
             self._drop_empty(touched)
-            return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
+            return self.cells.until(self.grid.first_ending_after(cti) - 1)
         before, self._shown = self._shown, self.numbers.last_open(self.high_water)
-        if not self.numbers.emit_policy.by_end:
+        if not self.emit_policy.by_end:
             return touched
         may_show = self.cells.number[touched] <= self._shown
         if not every(may_show):
@@ -193,7 +188,7 @@ class ColumnarWindowOperator(WindowDriver):
     def _as_they_go(self, cells: Rows) -> Rows:
         """Return cells in output order if that begins with the key, so that they are sorted once."""
         keys = self.key_table
-        if keys is None or self.numbers.emit_policy.final or len(cells) < _MANY:
+        if keys is None or self.emit_policy.final or len(cells) < _MANY:
             return cells
         if self.cells.is_block and not keys.remembered:  # group numbers are the keys themselves
             return cells
@@ -205,36 +200,31 @@ class ColumnarWindowOperator(WindowDriver):
         self.cells.drop(cells[self.cells.totals.counts(ROWS)[cells] == 0])
 
     def held_ends(self) -> list[int]:
-        slots = self.cells.slots() if self.numbers.emit_policy.final else np.arange(0)
-        ends: list[int] = self.windows.ends_of(self.cells.number[slots]).tolist()
+        slots = self.cells.slots() if self.emit_policy.final else np.arange(0)
+        ends: list[int] = self.grid.ends_of(self.cells.number[slots]).tolist()
         return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
         """Compute new windows that the CTI closes at once, without cells; return the rest of the rows, and the results."""
         last = self.cells.last()
         first = MIN_TIME if last is None else last + 1
-        stop = min(self.numbers.grid.first_ending_after(cti), self.numbers.stop)
+        stop = min(self.grid.first_ending_after(cti), self.numbers.stop)
         through = [part for part in (part.clipped(first, stop) for part in pending) if part]
         if not through:
             return pending, EMPTY
         self._period(max(part.stop for part in through) - 1)
         found = combine_windows(through, self.budget)
-        le, re, groups = self.windows.starts_of(found.numbers), self.windows.ends_of(found.numbers), found.groups
+        le, re, groups = self.grid.starts_of(found.numbers), self.grid.ends_of(found.numbers), found.groups
         payloads = self._payloads(le, re, groups, lambda: result_columns(self.accumulators, found.totals))
         out = self._batch(groups, le, le, re, payloads, np.zeros(len(le), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
         return [part for part in rest if part], out
 
     def _pending(self, batch: Batch) -> Pending:
-        points = self.numbers.of_points(batch) if len(batch) > 1 else None
-        if points is not None:
-            lo, each, first, stop = points
-            return Pending(self._groups(batch), lo, None, self._terms(batch), None, each, first, stop)
-        lo, hi, signs = self.numbers.ranges(batch)
-        terms = self._terms(batch)
-        terms = terms if signs is None else terms.times(signs)
-        pending = Pending(self._groups(batch), lo, hi, terms, signs)
-        return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
+        windows, terms = self.numbers.ranges(batch), self._terms(batch)
+        terms = terms if windows.signs is None else terms.times(windows.signs)
+        pending = Pending(self._groups(batch), windows.lo, windows.hi, terms, *windows[2:])
+        return pending if windows.each or every(there := pending.lo < pending.hi) else pending.take(flatnonzero(there))
 
     def _groups(self, batch: Batch) -> Ticks:
         return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
@@ -249,7 +239,7 @@ class ColumnarWindowOperator(WindowDriver):
             pending = self._pending(changed) if len(changed) else None
             if pending:
                 arrived.append(pending)
-                if pending.stop == ENDLESS and self.numbers.emit_policy.until == INFINITY:
+                if pending.stop == ENDLESS and self.emit_policy.until == INFINITY:
                     self._note_unending(changed)
         return arrived
 
@@ -296,17 +286,12 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _period(self, number: int) -> Lifetime:
         """Return the period of a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
-        window = self.numbers.grid.window(number)
+        window = self.grid.window(number)
         stamp(window, self.node.output)
         return window
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.ones(len(slots), dtype=np.bool_)
-
-    def _results(self, slots: Rows) -> Table:
-        groups, le, re = self._windows(slots)
-        totals = self.cells.totals.take(slots)
-        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
     # Time
 
@@ -315,17 +300,17 @@ class ColumnarWindowOperator(WindowDriver):
         return chain(self.cells.held_groups(), *waiting)
 
     def max_new_windows(self, arrivals: Arrivals) -> float:
-        opened = None if self.pending_deltas.is_empty else min(self.high_water, self.windows.start(self.pending_deltas.next))
+        opened = None if self.pending_deltas.is_empty else min(self.high_water, self.grid.start(self.pending_deltas.next))
         groups, held = (
             (arrivals.rows, len(self.pending_deltas.running) + len(self.pending_deltas.deltas)) if self.is_grouped else (1, 1)
         )
-        return arrivals.beyond(opened, self.windows.longest, self.windows.least_hop, groups, held)
+        return arrivals.beyond(opened, self.grid.longest, self.grid.least_hop, groups, held)
 
     def forget(self, cti: int) -> None:
         if cti < self._closes:
             return
-        self._first = self.windows.first_ending_after(cti)
-        self._closes = self.windows.end(self._first)
+        self._first = self.grid.first_ending_after(cti)
+        self._closes = self.grid.end(self._first)
         closed = self.cells.pop_until(self._first - 1)
         if len(closed):
             self.cells.release(closed)
@@ -333,29 +318,24 @@ class ColumnarWindowOperator(WindowDriver):
     def output_cti(self, ctis: list[int]) -> int:
         (cti,) = ctis
         if cti < self._closes and self.node.output is Output.ALIGN:  # no window has ended since the last CTI
-            opened = self.windows.start(self._first)
+            opened = self.grid.start(self._first)
             return cti if cti < opened else opened
-        return grid_cti(self.windows, self.node.output, cti, cti)
+        return grid_cti(self.grid, self.node.output, cti, cti)
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_windows(self.node.output, inputs[0].cti)
 
     @property
     def emits_at_window_end(self) -> bool:
-        return self.numbers.emit_policy.final and self.node.output is Output.ALIGN
-
-    @property
-    def grid(self) -> Grid:
-        """The grid of the windows."""
-        return self.windows
+        return self.emit_policy.final and self.node.output is Output.ALIGN
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which no insertions cause an emission or advance the output CTI; MIN_TIME if there is none."""
-        return quiet_until(self.windows, cti) if self.emits_at_window_end else MIN_TIME
+        return quiet_until(self.grid, cti) if self.emits_at_window_end else MIN_TIME
 
     def state(self) -> dict[str, int]:
         n_open = len(self.cells)
-        if self.numbers.emit_policy.by_end:
+        if self.emit_policy.by_end:
             n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
         return {"windows": n_open, "events": len(self.pending_deltas)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,6 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 
 
-class DataDrivenWindows(Protocol):
-    """The windows of all groups, in slots: their boundaries depend on the rows, or are made when rows need them."""
-
-    @property
-    def boundaries(self) -> Any:
-        """The columns of the windows: partition, start, end, number of rows, and emitted results, by slot."""
-
-    @property
-    def codes(self) -> GroupCodes:
-        """The codes of the groups."""
-
-    def drop(self, gone: Rows) -> None:
-        """Drop windows; their slots are used again."""
-
-    def forget(self, cti: int) -> None:
-        """Drop the windows that no change from a CTI on can need."""
-
-
 class TouchedWindows(NamedTuple):
     """The windows that single rows have changed."""
 
@@ -50,9 +32,12 @@ class TouchedWindows(NamedTuple):
 
 
 class DataDrivenOperator(WindowDriver):
-    """A window operator over `DataDrivenWindows`: it decides which windows show, and when."""
+    """A window operator whose windows depend on the rows, or are made when rows need them: it decides which show, and when."""
 
-    window_store: DataDrivenWindows
+    table: Any
+    """The columns of the windows of all groups: partition, start, end, number of rows, and emitted results, by slot."""
+    codes: GroupCodes
+    """The codes of the groups."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         # For final results a window must be closed, which the CTI decides, not the high water.
@@ -64,11 +49,8 @@ class DataDrivenOperator(WindowDriver):
         """The CTI for which closed windows were last looked up."""
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
-        boundaries = self.window_store.boundaries
-        return self.window_store.codes.groups(boundaries.code[slots]), boundaries.le[slots], boundaries.re[slots]
-
-    def _drop_windows(self, slots: Rows) -> None:
-        self.window_store.drop(slots)
+        table = self.table
+        return self.codes.groups(table.code[slots]), table.le[slots], table.re[slots]
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -90,13 +72,12 @@ class DataDrivenOperator(WindowDriver):
     def _codes(self, batch: Batch) -> Rows:
         """Return the code of each row's group."""
         if batch.keys is None:
-            return np.repeat(self.window_store.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
-        return self.window_store.codes.of(batch.keys)
+            return np.repeat(self.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
+        return self.codes.of(batch.keys)
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which windows may show. An emitted result stays if its retraction would violate the output CTI."""
-        boundaries = self.window_store.boundaries
-        le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
+        le, re, has_rows = self.table.le[slots], self.table.re[slots], self.table.rows[slots] > 0
         is_open = ((re if self.emit_policy.by_end else le) <= self.high_water) & (re <= self._last_end)
         shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & self._must_stay(le)))
         self._hide(slots[has_rows & ~shown])
@@ -113,7 +94,7 @@ class DataDrivenOperator(WindowDriver):
     # Row by row
 
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
-        code_of, high_water, latest = self.window_store.codes.of_one, self._now_at(cti), MIN_TIME
+        code_of, high_water, latest = self.codes.of_one, self._now_at(cti), MIN_TIME
         rows: list[RowChange] = []
         for (_, _, le, re_old, re_new), group in zip(batch.changes, batch.groups or NO_GROUP, strict=False):
             rows.append((code_of(group), le, re_old, re_new))
@@ -142,8 +123,7 @@ class DataDrivenOperator(WindowDriver):
 
     def _actions_of(self, entered: TouchedWindows) -> WindowActions:
         """Return what to do about the windows that have changed."""
-        boundaries = self.window_store.boundaries
-        results, counts, starts, ends = boundaries.results, boundaries.rows, boundaries.le, boundaries.re
+        results, counts, starts, ends = self.table.results, self.table.rows, self.table.le, self.table.re
         times = ends if self.emit_policy.by_end else starts
         actions = WindowActions([], [], [], [], entered.gone)
         for slot, is_summed in entered.touched.items():
@@ -165,18 +145,21 @@ class DataDrivenOperator(WindowDriver):
         return actions
 
     def _window(self, slot: int) -> Window:
-        boundaries = self.window_store.boundaries
-        group = self.window_store.codes.group(boundaries.code.item(slot))
-        return slot, boundaries.le.item(slot), boundaries.re.item(slot), group
+        table = self.table
+        return slot, table.le.item(slot), table.re.item(slot), self.codes.group(table.code.item(slot))
 
     # Time
 
     def held_groups(self) -> Iterator[int]:
-        return iter(self.window_store.codes)
+        return iter(self.codes)
 
     def forget(self, cti: int) -> None:
         if cti > MIN_TIME and not self.ending:
-            self.window_store.forget(cti)
+            self._forget(cti)
+
+    @abstractmethod
+    def _forget(self, cti: int) -> None:
+        """Drop the rows and windows that no change from a CTI on can need."""
 
     def state(self) -> dict[str, int]:
         cti = min(self.input_ctis, default=MIN_TIME)

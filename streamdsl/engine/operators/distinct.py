@@ -9,9 +9,8 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.keys import payload_parts
-from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.operators.keyed_operator import KeyedOperator
 from streamdsl.engine.row_batch import Change, RowBatch
 from streamdsl.engine.sorted import Probe, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods
@@ -105,9 +104,8 @@ class DistinctOperator(KeyedOperator):
         """Return changes of pieces with the values of some rows."""
         if not len(slots):
             return EMPTY
-        groups = None if rows.groups is None else rows.groups.take(slots)
         ids = WindowIds(self.label, self.key_numbers, le, *self.key_numbers.leaves(rows.numbers.take(slots)))
-        return Batch(ids, le, re_old, re_new, materialised(rows.table(slots)), groups)
+        return rows.batch(ids, slots, le, re_old, re_new)
 
     def state(self) -> dict[str, int]:
         return {"windows": 0, "events": self.rows.n_events}

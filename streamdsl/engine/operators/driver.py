@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.accumulators import ACCUMULATORS
+from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.columnar.window_ids import WindowIds
@@ -68,6 +69,8 @@ class WindowDriver(Operator):
     takes_emit_policy = True
     results: VersionedResults
     """The emitted results, by slot."""
+    totals: AccumulatorColumns
+    """What accumulators have summed up, by slot."""
     takes_rows = True
     """Whether the row path may be used at all."""
     accumulators_suffice = True
@@ -100,9 +103,11 @@ class WindowDriver(Operator):
 
     # Columns
 
-    @abstractmethod
     def _results(self, slots: Rows) -> Table:
         """Compute the results of windows, as payloads."""
+        groups, le, re = self._windows(slots)
+        totals = self.totals.take(slots)
+        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
 
     @abstractmethod
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -125,8 +130,7 @@ class WindowDriver(Operator):
         is_new = np.zeros(len(slots), dtype=np.bool_)
         is_new[computed[differs]] = True
         stays = slots[was_out & shown & ~is_new]
-        ends = self._windows(stays)[2]
-        moved = stays[results.emitted_ends(stays, ends) != ends]
+        moved = stays[results.re[stays] != self._windows(stays)[2]]
         gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
         new, payloads = slots[computed[differs]], payloads.take(differs)
         if self._is_at_end and len(moved):  # a point cannot be moved: it is retracted, and another one inserted
@@ -143,12 +147,12 @@ class WindowDriver(Operator):
         groups, le, re = self._windows(slots)
         n_gone, n_old = len(gone), len(gone) + len(moved)
         old = slots[:n_old]
-        re_old = np.concatenate([results.emitted_ends(old, re[:n_old]), le[n_old:]])
+        re_old = np.concatenate([results.re[old], le[n_old:]])
         re_new = np.concatenate([le[:n_gone], re[n_gone:]])
         table = Table.concat([results.payloads(old), payloads])
         versions = np.concatenate([results.retracted(gone), results.versions(slots[n_gone:])])
         results.clear(gone)
-        results.put_ends(moved, re[n_gone:n_old])
+        results.re[moved] = re[n_gone:n_old]
         results.put_until(new, re[n_old:], payloads)
         return self._batch(groups, le, re_old, re_new, table, versions)
 
@@ -211,12 +215,13 @@ class WindowDriver(Operator):
     def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
         """Add rows to the state, and raise the high water; None, with no effect, if the columnar path must run."""
 
-    @abstractmethod
     def _values(self, slot: int) -> Values:
         """Return the aggregates of a window from its accumulators.
 
         Raises `ArithmeticError` if the columnar path must compute them.
         """
+        rows = self.totals.at(ROWS, slot)
+        return tuple([each.result(self.totals, slot, rows) for each in self.accumulators])
 
     def _hide_one(self, slot: int) -> None:
         """Remember a window that may not show yet."""

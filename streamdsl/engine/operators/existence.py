@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.sorted import Probe, SortedSide, SortKeyEncoding
@@ -94,8 +93,7 @@ class ExistenceOperator(MatchingOperator):
             return EMPTY
         slots = patches.owners[np.concatenate([at, come.at])]
         le, was, re = map(np.concatenate, ([le, come.le], [was, come.le], [ends, come.re]))
-        groups = None if rows.groups is None else rows.groups.take(slots)
-        return Batch(PairIds(rows.ids(slots), le), le, was, re, materialised(rows.table(slots)), groups)
+        return rows.batch(PairIds(rows.ids(slots), le), slots, le, was, re)
 
     def forget(self, cti: int) -> None:
         self.out.forget(cti)

@@ -5,7 +5,7 @@ Only differences from the emitted results are emitted (docs/decisions/14-frames-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -15,30 +15,33 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.modules import LONG, MemberAggregate, NotPlainError, StateAggregate, order_of
 from streamdsl.engine.buffered.row_table import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.data_driven.group_codes import GroupCodes
-from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
+from streamdsl.engine.data_driven.row_arguments import RowArguments
+from streamdsl.engine.data_driven.timeline import UNTOUCHED, RowChange, Touched
 from streamdsl.engine.data_driven.timer_queue import TimerQueue
 from streamdsl.engine.frames import frame_class
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, ChangedRows, Frame, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, ChangedRows, Policy, RowUpdate
 from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import EmitPolicy, inputs_of
-from streamdsl.engine.operators.framed_rows import RowFramedOperator
+from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
+from streamdsl.engine.operators.driver import WindowActions
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.deferred import AnyColumn
+from streamdsl.expr.row_program import Values
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
@@ -103,42 +106,18 @@ def ordered(members: Members, rows: RowTable, order: Order) -> Members:
     return members.only(stable_order(number[places]))
 
 
-class Composed:
-    """A frame with the rows that it needs, as `DataDrivenWindows`."""
-
-    def __init__(self, frame: Frame, rows: Arrangement) -> None:
-        self.frame = frame
-        self.rows = rows
-
-    @property
-    def boundaries(self) -> WindowTable:
-        """The columns of the windows, by slot."""
-        return self.frame.table
-
-    @property
-    def codes(self) -> GroupCodes:
-        """The codes of the groups."""
-        return self.frame.table.codes
-
-    def drop(self, gone: Rows) -> None:
-        """Drop windows; their slots are used again."""
-        if len(gone):
-            self.frame.table.drop(gone)
-
-    def forget(self, cti: int) -> None:
-        """Drop the rows and windows that no change from a CTI on can need."""
-        self.frame.forget(cti, self.rows)
-
-
-class FramedWindowOperator(RowFramedOperator):
+class FramedWindowOperator(DataDrivenOperator):
     """Any aggregates over the windows of a frame.
 
     A batch updates the arrangement, then the frame, which returns the touched windows. The timer queue adds those that are due at
     the new high water. Of these windows results are computed: sums from accumulator columns, the states of modules from what has
-    entered and left, all else from the members.
+    entered and left, all else from the members. Single rows are added to the arrangement one by one: the frame finds the windows
+    that each enters, and their accumulators are updated. A window without accumulators, or with an aggregate that needs all
+    members, is computed from its members, in columns.
     """
 
     kind = "window (framed)"
+    table: WindowTable
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, emit_policy: EmitPolicy) -> None:
         # If modules see ends, each partition is closed up to a time of its own, so that no window waits for other partitions.
@@ -157,23 +136,29 @@ class FramedWindowOperator(RowFramedOperator):
         frame = frame_class(node.windows)(policy, node.windows)
         self._has_payloads = bool(self._orders) or node.windows.by_position
         self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
-        self.window_store: Composed = Composed(frame, self.rows)
         self.frame = frame
+        self.table, self.codes = frame.table, frame.table.codes
         self.timers = TimerQueue()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._has_accumulators = False
+        """Whether any window has ever kept a state or totals."""
         self._computed = _NONE
-        self.results = frame.table.results
+        self.results, self.totals = frame.table.results, frame.table.totals
         self.accumulators_suffice = all(each.tells_rows for each in self.members)
-        self.accumulates_all = self.has_unemitted_accumulators = False
+        self.accumulates_all = False
+        """Whether short windows keep accumulators too."""
+        self.has_unemitted_accumulators = False
+        """Whether windows without an emitted result may have accumulators."""
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
-    @property
-    def table(self) -> WindowTable:
-        """The windows."""
-        return self.frame.table
+    def _drop_windows(self, slots: Rows) -> None:
+        if len(slots):
+            self.table.drop(slots)
+
+    def _forget(self, cti: int) -> None:
+        self.frame.forget(cti, self.rows)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].high_water, ctis[0])
@@ -194,7 +179,7 @@ class FramedWindowOperator(RowFramedOperator):
         out = self._emit(touched)
         if self._has_accumulators:
             self._drop_states(touched)
-        self.window_store.drop(touched.gone)
+        self._drop_windows(touched.gone)
         self.frame.end_step()
         return out
 
@@ -279,7 +264,7 @@ class FramedWindowOperator(RowFramedOperator):
     def _in_order(self, slots: Rows) -> Table:
         """Compute the results of windows that are in order of partition and start."""
         table, self._computed = self.table, slots
-        groups = self.window_store.codes.groups(table.code[slots])
+        groups = self.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
     def _computing(self, slots: Rows) -> Computing:
@@ -353,9 +338,6 @@ class FramedWindowOperator(RowFramedOperator):
                 accumulator.add_terms(rows.argument(column)[places], chosen, terms)
         return terms
 
-    def held_groups(self) -> Iterator[int]:
-        return iter(self.window_store.codes)
-
     def output_cti(self, ctis: list[int]) -> int:
         settled = self.frame.output_cti(ctis[0], self.rows)
         # In a bounded run an open window may still grow beyond the bound, and then has no result.
@@ -369,7 +351,7 @@ class FramedWindowOperator(RowFramedOperator):
 
     def slowest_group(self, cti: int) -> int | None:
         """Return the group that holds back the output CTI, None if none does."""
-        groups = self.window_store.codes.groups(self.frame.slowest_code(cti, self.rows))
+        groups = self.codes.groups(self.frame.slowest_code(cti, self.rows))
         return int(groups[0]) if len(groups) else None
 
     def _sizes(self, cti: int) -> Ticks:
@@ -378,3 +360,80 @@ class FramedWindowOperator(RowFramedOperator):
     def _n_events(self, cti: int) -> int:
         places = flatnonzero(self.rows.rows.alive)
         return int(np.count_nonzero(self.frame.is_needed(cti, self.rows, places)))
+
+    # Row by row
+
+    def _enter(self, batch: RowBatch, arguments: Sequence[RowArguments], cti: int) -> WindowActions | None:
+        self.frame.clock = max([self.frame.clock, cti, *(le for _, _, le, _, _ in batch.changes)])
+        return super()._enter(batch, arguments, cti)
+
+    def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
+        come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
+        return len(come) == len(rows) and self.frame.takes(come, high_water, self.rows)
+
+    def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
+        self._has_accumulators = self.has_unemitted_accumulators = True
+        self.frame.is_grouped = self.is_grouped
+        touched: dict[int, bool] = {}
+        gone: list[int] = []
+        if self.rows.rows.payloads is not None:
+            self.rows.rows.payloads.append(batch.table)
+        for id, (code, le, _, re), each in zip(batch.row_ids(), rows, arguments, strict=True):
+            place = self.rows.add_one(id, code, le, re, each.values)
+            step = self.frame.take(code, le, re, place, self.rows)
+            self._follow(step, touched, gone)
+            self.folds.add(step.entered, each, le, re)
+        table = self.frame.table
+        times = table.re if self.emit_policy.by_end else table.le
+        for time, slot in self.timers.pop_each(self.high_water):
+            waits = times.item(slot) == time and not table.results.is_emitted.item(slot)
+            if waits and table.rows.item(slot) and slot not in gone:
+                touched[slot] = True
+        return TouchedWindows(touched, gone)
+
+    def _follow(self, step: RowUpdate, touched: dict[int, bool], gone: list[int]) -> None:
+        """Create, copy, merge and drop accumulators as the windows that a row changes are created, split, merged and dropped."""
+        folds = self.folds
+        for slot in step.moved:
+            touched.setdefault(slot, False)
+        for slot in step.new:
+            folds.begin(slot)
+        for slot, before in step.split:
+            folds.copy(slot, before)
+            touched[slot] = True
+        for slot, into in step.gone:
+            folds.merge(into, slot)
+            touched.pop(slot, None)
+            gone.append(slot)
+        for slot in step.entered:
+            touched[slot] = True
+
+    def flush_deferred(self) -> None:
+        self.rows.rows.put_in_columns()
+
+    def _values(self, slot: int) -> Values:
+        try:
+            return self.folds.values(slot)
+        except NotPlainError:
+            self.accumulators_suffice = False
+            raise
+
+    def _hide_one(self, slot: int) -> None:
+        table = self.frame.table
+        time = (table.re if self.emit_policy.by_end else table.le).item(slot)
+        if time > self.high_water:
+            self.timers.add_one(time, slot)
+
+    def _in_columns(self, actions: WindowActions) -> Batch:
+        self.frame.split = NO_SPLIT
+        self.changes.begin_applied()
+        self.accumulates_all = True
+        out = super()._in_columns(actions)
+        self.accumulates_all = False
+        return out
+
+    def _forget_unemitted(self) -> None:
+        """Drop the accumulators of windows without an emitted result: batches in columns do not keep them up to date."""
+        if self.has_unemitted_accumulators:
+            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_emitted))
+            self.has_unemitted_accumulators = False

@@ -64,7 +64,7 @@ class GridWindowOperator(FramedWindowOperator):
 
     def held_groups(self) -> Iterator[int]:
         held = self.frame.held_codes(min(self.input_ctis, default=MIN_TIME), self.rows)
-        return iter(self.window_store.codes.groups(held).tolist())
+        return iter(self.codes.groups(held).tolist())
 
     @property
     def emits_at_window_end(self) -> bool:

@@ -28,7 +28,7 @@ _NO_GROUPS: Final = repeat(None)
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
 """The id of a pair, the values of both rows, its LE, its RE before and after, and its group."""
-Changed: TypeAlias = tuple[Any, Change, Values, int, int | None]
+ChangedRow: TypeAlias = tuple[Any, Change, Values, int, int | None]
 """The id of a row, its change, its values, the number of its key, and its group."""
 
 
@@ -76,7 +76,7 @@ class JoinOperator(MatchingOperator):
                 mine.end_one(mine.slot_of(id), re_new)
         return out
 
-    def _probe_rows(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
+    def _probe_rows(self, place: int, rows: Iterable[ChangedRow]) -> list[Pair] | None:
         """Probe with single rows, and return the pairs that change, retractions first; None if they may be many."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []

@@ -27,7 +27,7 @@ from streamdsl.temporal.change import pair
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class PatternRow:
     """A row that some step may take; for each step, whether the tests over the row alone hold."""
 
     id: Hashable
@@ -37,12 +37,12 @@ class Row:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class PartialMatch:
     """What a partial match has taken since its start, with the positions of the steps. Runs are compared by identity."""
 
     start: int
     step: int
-    taken: tuple[tuple[int, Row], ...]
+    taken: tuple[tuple[int, PatternRow], ...]
     record: Record | None = None
 
 
@@ -53,7 +53,7 @@ class Out:
     le: int
     re: int
     key: Hashable
-    run: Run
+    run: PartialMatch
     id: Hashable = None
 
 
@@ -65,11 +65,11 @@ class Instant:
     then `fitting` has those that each step may take, in payload order.
     """
 
-    after: tuple[Run, ...]
-    before: tuple[Run, ...] = ()
-    rows: dict[Hashable, Row] = field(default_factory=dict)
-    moves: dict[Run | None, Run | None] = field(default_factory=dict)
-    fitting: list[list[Row]] | None = None
+    after: tuple[PartialMatch, ...]
+    before: tuple[PartialMatch, ...] = ()
+    rows: dict[Hashable, PatternRow] = field(default_factory=dict)
+    moves: dict[PartialMatch | None, PartialMatch | None] = field(default_factory=dict)
+    fitting: list[list[PatternRow]] | None = None
     out: list[Out] = field(default_factory=list)
 
 
@@ -77,10 +77,10 @@ class Instant:
 class Track:
     """The instants of a key that may still change, and the runs that are open before them."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[PartialMatch, ...] = ()
     instants: Any = field(default_factory=SortedDict)
 
-    def runs_before(self, time: int) -> tuple[Run, ...]:
+    def runs_before(self, time: int) -> tuple[PartialMatch, ...]:
         """Return the runs that are open before an instant."""
         earlier = next(self.instants.irange(maximum=time, inclusive=(True, False), reverse=True), None)
         return self.runs if earlier is None else self.instants[earlier].after
@@ -130,7 +130,7 @@ class MatchOperator(Operator):
                 heapq.heappush(self._due, (le, next(self._tickets), key))
             instant = track.instants[le]
             if comes:
-                instant.rows[id] = Row(id, payload, fits, payload_order(payload))
+                instant.rows[id] = PatternRow(id, payload, fits, payload_order(payload))
             else:
                 del instant.rows[id]
             instant.fitting = None
@@ -166,14 +166,14 @@ class MatchOperator(Operator):
                 del track.instants[time]
         self._drop_if_empty(key)
 
-    def _redo(self, instant: Instant, time: int, runs: tuple[Run, ...], group: Any, changes: Changes) -> None:
+    def _redo(self, instant: Instant, time: int, runs: tuple[PartialMatch, ...], group: Any, changes: Changes) -> None:
         """Advance the runs that are open before an instant by its rows, and emit the differences in complete runs."""
-        known: set[Run | None] = set() if instant.fitting is None else {None, *instant.before}
+        known: set[PartialMatch | None] = set() if instant.fitting is None else {None, *instant.before}
         if instant.fitting is None:
             rows = sorted(instant.rows.values(), key=lambda row: row.order)
             instant.fitting = [[row for row in rows if row.fits[n]] for n in range(len(self.steps))]
         alive = self._alive(runs, time)
-        moves: dict[Run | None, Run | None] = {}
+        moves: dict[PartialMatch | None, PartialMatch | None] = {}
         for run in (*(alive if any(instant.fitting[n] for n in self.later) else ()), None):
             if run in known:
                 moved = instant.moves.get(run, run)
@@ -190,11 +190,11 @@ class MatchOperator(Operator):
         instant.after = runs if still_open == runs else still_open
         self._send(instant, time, complete, group, changes)
 
-    def _alive(self, runs: tuple[Run, ...], time: int) -> tuple[Run, ...]:
+    def _alive(self, runs: tuple[PartialMatch, ...], time: int) -> tuple[PartialMatch, ...]:
         """Return the runs that an event at this time can still advance. Runs are in order of their starts."""
         return runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
 
-    def _moved(self, fitting: list[list[Row]], time: int, run: Run | None) -> Run | None:
+    def _moved(self, fitting: list[list[PatternRow]], time: int, run: PartialMatch | None) -> PartialMatch | None:
         """Return what an event makes of a run, or of none: it may start one.
 
         If it does not advance the run, that itself is returned.
@@ -204,13 +204,13 @@ class MatchOperator(Operator):
         for n in self.reach[position + 1]:
             rows = self._satisfying(fitting, n, run)
             if rows:
-                moved = Run(start, n, (*taken, *((n, row) for row in (rows if self.steps[n].many else rows[:1]))))
+                moved = PartialMatch(start, n, (*taken, *((n, row) for row in (rows if self.steps[n].many else rows[:1]))))
                 break
         is_open = moved is not None and moved.step < self.last
         ended = run is not None and is_open and any(self._satisfying(fitting, n, run) for n in self.unless)
         return None if ended else moved
 
-    def _satisfying(self, fitting: list[list[Row]], n: int, run: Run | None) -> list[Row]:
+    def _satisfying(self, fitting: list[list[PatternRow]], n: int, run: PartialMatch | None) -> list[PatternRow]:
         """Return the rows that a step can take after what a run has taken, in payload order."""
         rows = fitting[n]
         if rows and self.steps[n].over:
@@ -219,7 +219,7 @@ class MatchOperator(Operator):
                 rows = [row for row in rows if self._holds(test, row, so_far)]
         return rows
 
-    def _holds(self, test: Expr, row: Row, so_far: Record) -> bool:
+    def _holds(self, test: Expr, row: PatternRow, so_far: Record) -> bool:
         try:
             return holds_row(test, (row.payload, so_far))
         except StreamDslError:
@@ -227,7 +227,7 @@ class MatchOperator(Operator):
         except Exception as error:
             raise UserCodeError(error, operator=self.label, event=name(row.id), payloads=(row.payload,)) from error
 
-    def _record(self, run: Run | None) -> Record:
+    def _record(self, run: PartialMatch | None) -> Record:
         """Return what a run has taken for each step: a payload or None, of a many step a tuple of payloads."""
         if run is not None and run.record is not None:
             return run.record
@@ -240,7 +240,7 @@ class MatchOperator(Operator):
             run.record = record
         return record
 
-    def _send(self, instant: Instant, time: int, complete: list[Run], group: Any, changes: Changes) -> None:
+    def _send(self, instant: Instant, time: int, complete: list[PartialMatch], group: Any, changes: Changes) -> None:
         if [out.run for out in instant.out] == complete:
             return
         ends = [add_time(run.start, self.node.within) for run in complete]
@@ -296,7 +296,7 @@ def _reachable(steps: Sequence[PatternStep], position: int) -> list[int]:
     return reach[::-1]
 
 
-def _same(moved: Run | None, known: Run | None) -> Run | None:
+def _same(moved: PartialMatch | None, known: PartialMatch | None) -> PartialMatch | None:
     """Return the run that was known if the other one has taken the same; what is open later is then known too."""
     same = moved is not None and known is not None and (moved.step, moved.taken) == (known.step, known.taken)
     return known if same else moved

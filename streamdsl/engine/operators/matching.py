@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import name
 from streamdsl.engine.keys import parts_of
-from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.operators.keyed_operator import KeyedOperator
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.evaluate import Inputs, RowError, truth

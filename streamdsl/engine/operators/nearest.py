@@ -10,6 +10,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.operators.nearness import NOTHING, Reach
+from streamdsl.engine.pairs import distinct_values
 from streamdsl.engine.sorted import GallopingSearch, PointRows, Probe, StoredRows
 from streamdsl.engine.sorted.side import both_of
 from streamdsl.engine.sorting import order_by
@@ -46,7 +47,7 @@ class NearestOperator(MatchingOperator):
             found += self._as_near(self.reach.touched_after(numbers, le, following), le, is_forward=True)
         if self.reach.looks_forward:
             found += self._as_near(self.reach.touched_before(numbers, le, previous), le, is_forward=False)
-        return distinct_rows(found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found]))
+        return distinct_values(found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found]))
 
     def _as_near(self, probe: Probe, starts: Ticks, is_forward: bool) -> list[Rows]:
         """Search away from the starts. What is nearer to one left row is nearer to all beyond, unless it need not match these."""
@@ -111,15 +112,6 @@ def _as_points(batch: Batch) -> Batch:
     """Return the rows as points: only insertion and retraction matter."""
     le = batch.le
     return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))
-
-
-def distinct_rows(rows: Rows) -> Rows:
-    """Return the distinct ones of some rows, in order."""
-    if len(rows) < 2:
-        return rows
-    rows = np.sort(rows)
-    kept: Rows = rows[np.append(0, flatnonzero(rows[1:] != rows[:-1]) + 1)]
-    return kept
 
 
 def _between(numbers: Column, le: Ticks) -> tuple[Column, Ticks, Ticks, Ticks]:

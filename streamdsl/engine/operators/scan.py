@@ -87,7 +87,7 @@ class Line:
         return list(range(numbers, numbers + len(self.results[place]))) if type(numbers) is int else numbers  # type: ignore[return-value]
 
 
-class Changed(NamedTuple):
+class ResultChange(NamedTuple):
     """A result that is inserted, retracted, or ends elsewhere."""
 
     number: int
@@ -140,7 +140,7 @@ class ScanOperator(Operator):
         for row in flatnonzero(tied).tolist():  # equal rows share a payload, and are in order of RE
             comes[row] &= payload_order(payloads[row]) != payload_order(payloads[row + 1])
         all_come = np.logical_and.reduceat(comes, firsts).tolist()
-        changed: list[Changed] = []
+        changed: list[ResultChange] = []
         results: list[list[Any]] = []
         behind: list[tuple[Line, int, int]] = []
         for first, last, only_new in zip(firsts, [*firsts[1:], len(les)], all_come, strict=True):
@@ -207,7 +207,7 @@ class ScanOperator(Operator):
         le, groups = batch.le[rows], None if batch.keys is None else batch.keys[rows]
         return self._batch(ids, le, le, batch.re_new[rows], list(chain.from_iterable(results)), groups)
 
-    def _of(self, changed: list[Changed]) -> Batch:
+    def _of(self, changed: list[ResultChange]) -> Batch:
         """Return changes of results, retractions before insertions."""
         if not changed:
             return EMPTY
@@ -222,11 +222,11 @@ class ScanOperator(Operator):
         ids = VersionedIds(WindowIds(self.label, None, numbers), np.zeros(len(numbers), dtype=np.int64))
         return Batch(ids, le, re_old, re_new, payload_table(payloads), groups)
 
-    def _recompute(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
+    def _recompute(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[ResultChange]:
         """Apply changed rows, which are in order; return the changes of the group's results."""
         start = bisect_left(line.le, rows[0][0])
         shown, count, again = line.re[start:], len(line.le), None
-        changed: list[Changed] = []
+        changed: list[ResultChange] = []
         touched: set[int] = set()
         for le, re_old, re_new, payload in rows:
             first, last = line.like(le, payload)
@@ -242,7 +242,7 @@ class ScanOperator(Operator):
             elif len(ends) < last - first:
                 end = shown.pop(last - 1 - start)
                 gone = zip(line.numbers_of(last - 1), line.results[last - 1], strict=True)
-                changed += [Changed(number, le, end, le, result, group) for number, result in gone]
+                changed += [ResultChange(number, le, end, le, result, group) for number, result in gone]
                 for column in line.columns():
                     del column[last - 1]
                 self._n_rows -= 1
@@ -257,15 +257,15 @@ class ScanOperator(Operator):
             was, re = shown[place - start], line.re[place]
             if was != re:
                 known = zip(line.numbers_of(place), line.results[place], strict=True)
-                changed += [Changed(number, line.le[place], was, re, result, group) for number, result in known]
+                changed += [ResultChange(number, line.le[place], was, re, result, group) for number, result in known]
         return changed
 
-    def _rerun(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
+    def _rerun(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[ResultChange]:
         """Run the module over a group's rows from a place on, and return the changes of their results.
 
         `shown` is where the results of the rows from `start` on end, of which there were so many.
         """
-        changed: list[Changed] = []
+        changed: list[ResultChange] = []
         state = line.tail if first == count else self._state_before(line, first)
         for place in range(first, len(line.le)):
             le, re, was, before = line.le[place], line.re[place], shown[place - start], line.results[place]
@@ -278,16 +278,16 @@ class ScanOperator(Operator):
             for n, (number, result) in enumerate(zip(numbers, before, strict=True)):
                 if n < len(results) and _are_same(result, results[n]):
                     results[n] = result
-                    changed.append(Changed(number, le, was, re, result, group))
+                    changed.append(ResultChange(number, le, was, re, result, group))
                 else:
-                    changed.append(Changed(number, le, was, le, result, group))
+                    changed.append(ResultChange(number, le, was, le, result, group))
                     if n < len(results):
                         numbers[n] = -1
             numbers = [*numbers[: len(results)], *([-1] * (len(results) - len(numbers)))]
             for n, number in enumerate(numbers):
                 if number < 0:
                     numbers[n], self._n_results = self._n_results, self._n_results + 1
-                    changed.append(Changed(numbers[n], le, le, re, results[n], group))
+                    changed.append(ResultChange(numbers[n], le, le, re, results[n], group))
             line.results[place], line.numbers[place] = results, numbers
         line.tail = state
         return [change for change in changed if change.re_old != change.re_new]

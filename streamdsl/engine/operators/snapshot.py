@@ -13,15 +13,15 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
-from streamdsl.engine.data_driven.endpoints import Changed
+from streamdsl.engine.data_driven.boundaries import Boundaries
+from streamdsl.engine.data_driven.endpoints import SignedRows
 from streamdsl.engine.data_driven.row_arguments import RowArguments
-from streamdsl.engine.data_driven.timeline import RowChange, Timeline
+from streamdsl.engine.data_driven.timeline import RowChange, SnapshotTimeline
 from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.row_program import Values
-from streamdsl.expr.table import Rows, Table
+from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -29,56 +29,56 @@ from streamdsl.temporal.time import INFINITY, Ticks
 class SnapshotOperator(DataDrivenOperator):
     """Count, sum and avg over snapshot windows."""
 
+    table: Boundaries
+
     def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
         super().__init__(label, node, emit_policy)
-        self.window_store: Timeline = Timeline(self.emit_policy.by_end)
-        self.results = self.window_store.boundaries.results
+        self.timeline = SnapshotTimeline(self.emit_policy.by_end)
+        self.table, self.codes = self.timeline.boundaries, self.timeline.codes
+        self.results, self.totals = self.table.results, self.table.totals
         self.hidden: list[tuple[int, int]] = []
 
     def _take(self, batch: Batch) -> Batch:
-        if self.ending and self.window_store.is_empty and len(batch):
+        if self.ending and self.timeline.is_empty and len(batch):
             return self._pass(batch)
-        touched = self.window_store.take(self._changed(batch) if len(batch) else None, self.high_water)
+        touched = self.timeline.take(self._changed(batch) if len(batch) else None, self.high_water)
         out = self._emit(touched)
-        self.window_store.drop(touched.gone)
+        self.timeline.drop(touched.gone)
         return out
+
+    def _drop_windows(self, slots: Rows) -> None:
+        self.timeline.drop(slots)
+
+    def _forget(self, cti: int) -> None:
+        self.timeline.forget(cti)
 
     def _pass(self, batch: Batch) -> Batch:
         """Return the results of a bounded run, all of whose rows are given: no state is kept."""
-        spans = self.window_store.spans(self._changed(batch), self._last_end)
-        groups = self.window_store.codes.groups(spans.codes)
+        spans = self.timeline.spans(self._changed(batch), self._last_end)
+        groups = self.codes.groups(spans.codes)
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.totals))
         return self._batch(groups, spans.le, spans.le, spans.re, payloads, np.zeros(len(spans.le), dtype=np.int64))
 
-    def _results(self, slots: Rows) -> Table:
-        groups, le, re = self._windows(slots)
-        totals = self.window_store.boundaries.totals.take(slots)
-        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, totals))
-
-    def _changed(self, batch: Batch) -> Changed:
-        return Changed.of(batch, self._codes(batch), self._terms(batch))
+    def _changed(self, batch: Batch) -> SignedRows:
+        return SignedRows.of(batch, self._codes(batch), self._terms(batch))
 
     # Row by row
 
     def _takes(self, rows: Sequence[RowChange], high_water: int) -> bool:
-        return self.window_store.takes(rows)
+        return self.timeline.takes(rows)
 
     def _take_rows(self, batch: RowBatch, rows: Sequence[RowChange], arguments: Sequence[RowArguments]) -> TouchedWindows:
-        return TouchedWindows(*self.window_store.take_rows(rows, arguments, self.high_water))
-
-    def _values(self, slot: int) -> Values:
-        totals, rows = self.window_store.boundaries.totals, self.window_store.boundaries.rows.item(slot)
-        return tuple([each.result(totals, slot, rows) for each in self.accumulators])
+        return TouchedWindows(*self.timeline.take_rows(rows, arguments, self.high_water))
 
     def _hide_one(self, slot: int) -> None:
-        if self.window_store.boundaries.le.item(slot) <= self.high_water:  # else it has a timer
+        if self.table.le.item(slot) <= self.high_water:  # else it has a timer
             self._hide(np.array([slot]))
 
     # Time
 
     def output_cti(self, ctis: list[int]) -> int:
         # In a bounded run an open window may still grow beyond the bound, and then has no result.
-        return ctis[0] if self.emit_policy.until == INFINITY else self.window_store.first_start(ctis[0])
+        return ctis[0] if self.emit_policy.until == INFINITY else self.timeline.first_start(ctis[0])
 
     def _closed(self, cti: int) -> int:
         """A window that ends at the CTI may still end elsewhere."""
@@ -88,14 +88,14 @@ class SnapshotOperator(DataDrivenOperator):
         return of_windows(self.node.output, before(inputs[0].cti))
 
     def _sizes(self, cti: int) -> Ticks:
-        return self.window_store.sizes(cti)
+        return self.timeline.sizes(cti)
 
     def _hide(self, slots: Rows) -> None:
         if not self.emit_policy.by_end:
             return
-        for entry in zip(self.window_store.boundaries.le[slots].tolist(), slots.tolist(), strict=True):
+        for entry in zip(self.table.le[slots].tolist(), slots.tolist(), strict=True):
             heapq.heappush(self.hidden, entry)
-        if len(self.hidden) > self.window_store.boundaries.capacity:
+        if len(self.hidden) > self.table.capacity:
             self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def held_back(self) -> int:
@@ -110,7 +110,7 @@ class SnapshotOperator(DataDrivenOperator):
         if not self.emit_policy.final:
             return []
         slots = [slot for le, slot in self.hidden if self._is_hidden(le, slot)]
-        ends: list[int] = self.window_store.boundaries.re[slots].tolist()
+        ends: list[int] = self.table.re[slots].tolist()
         return ends
 
     def _is_hidden(self, le: int, slot: int) -> bool:
@@ -118,9 +118,9 @@ class SnapshotOperator(DataDrivenOperator):
 
         One that is closed and hidden ends after the end of a bounded run.
         """
-        boundaries = self.window_store.boundaries
-        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_emitted[slot]
-        return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
+        table = self.table
+        waits = table.rows[slot] > 0 and not self.results.is_emitted[slot]
+        return bool(table.le[slot] == le and waits and table.re[slot] >= self.input_ctis[0])
 
     def _n_events(self, cti: int) -> int:
         return 0

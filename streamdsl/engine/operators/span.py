@@ -92,10 +92,8 @@ class SelectOperator(RowOperator):
         return batch.with_table(self._payloads(batch, inputs), batch.keys) if len(batch) else EMPTY
 
     def _payloads(self, batch: Batch, inputs: Inputs) -> Table:
-        try:
+        with self.reported(batch):
             return project(self.projection, inputs)
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
 
 class SelectManyOperator(Operator):

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.keys import payload_parts
-from streamdsl.engine.operators.keyed import KeyedOperator
-from streamdsl.engine.operators.nearest import distinct_rows
+from streamdsl.engine.operators.keyed_operator import KeyedOperator
+from streamdsl.engine.pairs import all_but, distinct_values
 from streamdsl.engine.sorted import Probe, StoredRows
 from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
 from streamdsl.expr.nodes import Whole
@@ -65,7 +64,7 @@ class StitchOperator(KeyedOperator):
     def _recompute(self) -> Batch:
         """Return the changes of the chains whose values have changed."""
         rows, changed = self.rows.rows, self.rows.changed
-        numbers = distinct_rows(rows.numbers.take(changed))
+        numbers = distinct_values(rows.numbers.take(changed))
         every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
         _, living = self.rows.living(Probe(numbers, *every))
         if self._meet_none(living):
@@ -82,9 +81,7 @@ class StitchOperator(KeyedOperator):
         self._chains += len(come)
         out = []
         if len(stays) < len(before.le):
-            left = np.ones(len(before.le), dtype=np.bool_)
-            left[stays] = False
-            left_over = before.take(flatnonzero(left))
+            left_over = before.take(all_but(stays, len(before.le)))
             out.append(self._batch(left_over, rows.notes.take(left_over.heads), left_over.re, left_over.le))
         if len(stays):
             moved = flatnonzero(before.re[stays] != now.re[again])
@@ -138,10 +135,8 @@ class StitchOperator(KeyedOperator):
     def _batch(self, chains: Chains, ids: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
         if not len(ids):
             return EMPTY
-        rows = self.rows.rows
-        groups = None if rows.groups is None else rows.groups.take(chains.heads)
         never_again = VersionedIds(WindowIds(self.label, None, ids), np.zeros(len(ids), dtype=np.int64))
-        return Batch(never_again, chains.le, re_old, re_new, materialised(rows.table(chains.heads)), groups)
+        return self.rows.rows.batch(never_again, chains.heads, chains.le, re_old, re_new)
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)

@@ -8,14 +8,14 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.sorted.overlap import OverlapIndex, Probe
-from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun
+from streamdsl.engine.sorted.sorted_run import RunRanges, SortedRun
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
 Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]
 """Given probes and the slots of candidates: which candidates are found, and which of them limit the search."""
 
-_NO_RANGES: Final = Ranges(*np.empty((3, 0), dtype=np.intp))
+_NO_RANGES: Final = RunRanges(*np.empty((3, 0), dtype=np.intp))
 _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max
 
@@ -46,7 +46,7 @@ class GallopingSearch:
         for run, ranges in self._index.ranges(self._probe):
             yield from self._through(run, ranges)
 
-    def _through(self, run: SortedRun, ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:
+    def _through(self, run: SortedRun, ranges: RunRanges) -> Iterator[tuple[Rows, Rows]]:
         width = 1
         while len((ranges := self._continuing(run, ranges)).rows):
             near, ranges = self._split(ranges, width)
@@ -54,7 +54,7 @@ class GallopingSearch:
                 yield self._looked(run, at, places)
             width *= 2
 
-    def _continuing(self, run: SortedRun, ranges: Ranges) -> Ranges:
+    def _continuing(self, run: SortedRun, ranges: RunRanges) -> RunRanges:
         """Return the ranges whose next row is not beyond the limit."""
         if not len(ranges.rows):
             return ranges
@@ -65,7 +65,7 @@ class GallopingSearch:
             on = flatnonzero(run.first[ranges.first + ranges.size - 1] >= limits)
         return ranges if len(on) == len(limits) else ranges.take(on)
 
-    def _split(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
+    def _split(self, ranges: RunRanges, width: int) -> tuple[RunRanges, RunRanges]:
         """Split ranges: the next rows of each, as many as `width`, and the rest."""
         rows, first, size = ranges
         near = np.minimum(size, width)
@@ -73,9 +73,9 @@ class GallopingSearch:
         if not far.any():
             return ranges, _NO_RANGES
         if self._is_forward:
-            parts = Ranges(rows, first, near), Ranges(rows, first + near, far)
+            parts = RunRanges(rows, first, near), RunRanges(rows, first + near, far)
         else:
-            parts = Ranges(rows, first + far, near), Ranges(rows, first, far)
+            parts = RunRanges(rows, first + far, near), RunRanges(rows, first, far)
         return parts[0], parts[1].take(flatnonzero(far > 0))
 
     def _looked(self, run: SortedRun, at: Rows, places: Rows) -> tuple[Rows, Rows]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.sorted.sort_keys import SortKeyEncoding
-from streamdsl.engine.sorted.sorted_run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorted.sorted_run import RunRanges, SortedRun, Spans
 from streamdsl.engine.sorted.stored_rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -68,11 +68,11 @@ class OverlapIndex:
         elif self._runs:
             yield from self._of_many(probe, self._all_runs())
 
-    def ranges(self, probe: Probe) -> Iterator[tuple[SortedRun, Ranges]]:
+    def ranges(self, probe: Probe) -> Iterator[tuple[SortedRun, RunRanges]]:
         """Yield each run with the ranges of it that may overlap the probes; call `among_unindexed` first."""
         if len(probe.lo) <= _FEW:
             for row, run, first, last in self._of_few(probe):
-                yield run, Ranges(*(np.array([number]) for number in (row, first, last - first)))
+                yield run, RunRanges(*(np.array([number]) for number in (row, first, last - first)))
         elif self._runs:
             spans, order = self._sorted(*probe)
             for run in self._all_runs():
@@ -148,7 +148,7 @@ class OverlapIndex:
     def _note_anew(self) -> None:
         self._by_number, self._noted = {}, self.indexed
 
-    def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
+    def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, RunRanges]:
         """Return what each probe has found as a run, with a range of its own for each."""
         rows = self._rows
         codes = self._encoding.codes(rows.numbers.take(slots), rows.le.take(slots))
@@ -158,7 +158,7 @@ class OverlapIndex:
         size = np.bincount(at)
         asking = flatnonzero(size)
         size = size[asking]
-        return SortedRun(Spans(codes, codes), slots), Ranges(asking, np.cumsum(size) - size, size)
+        return SortedRun(Spans(codes, codes), slots), RunRanges(asking, np.cumsum(size) - size, size)
 
     def _of_few(self, probe: Probe) -> Iterator[tuple[int, SortedRun, int, int]]:
         """Search the runs probe by probe, and yield the ranges found."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import run_starts
 from streamdsl.engine.sorted.overlap import Probe
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
@@ -37,7 +38,7 @@ class Patches(NamedTuple):
         if order is None:
             return self
         owners, lo, hi = self.take(order)
-        first = flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
+        first = run_starts(owners)
         return Patches(owners[first], np.minimum.reduceat(lo, first), np.maximum.reduceat(hi, first))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
+from streamdsl.engine.pairs import all_but
 from streamdsl.engine.sorted.overlap import Probe
 from streamdsl.engine.sorted.periods import Patches, Periods, touching
 from streamdsl.engine.sorted.side import SortedSide
@@ -35,6 +34,4 @@ def piece_changes(pieces: SortedSide, numbers: Rows, stretches: Patches, inside:
     ends = out.le.copy()
     ends[stays] = now.re[again]
     moved = flatnonzero(ends != out.re)
-    is_new = np.ones(len(now.at), dtype=np.bool_)
-    is_new[again] = False
-    return PieceChanges(at[moved], known[moved], ends[moved], now.take(flatnonzero(is_new)))
+    return PieceChanges(at[moved], known[moved], ends[moved], now.take(all_but(again, len(now.at))))

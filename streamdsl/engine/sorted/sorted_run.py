@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.pairs import spread
 from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
@@ -21,37 +22,32 @@ class Spans(NamedTuple):
     last: Codes
 
 
-class Ranges(NamedTuple):
+class RunRanges(NamedTuple):
     """For some probes (`rows`), a range of a run each: where it begins, and how many rows it has."""
 
     rows: Rows
     first: Rows
     size: Rows
 
-    def take(self, at: Rows) -> Ranges:
+    def take(self, at: Rows) -> RunRanges:
         """Return the ranges at these indices."""
-        return Ranges(self.rows[at], self.first[at], self.size[at])
+        return RunRanges(self.rows[at], self.first[at], self.size[at])
 
     def expanded(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield each probe with each place of its range, in chunks.
 
-        >>> ranges = Ranges(np.array([4, 7]), np.array([0, 9]), np.array([2, 1]))
+        >>> ranges = RunRanges(np.array([4, 7]), np.array([0, 9]), np.array([2, 1]))
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
         [([4, 4, 7], [0, 1, 9])]
         """
-        if len(self.rows) == 1:
-            (row,), (first,), (size,) = self.rows.tolist(), self.first.tolist(), self.size.tolist()
-            yield np.full(size, row, dtype=np.intp), np.arange(first, first + size)
-            return
         stops = np.cumsum(self.size)
         start = 0
         while start < len(stops):
             done = int(stops[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(stops, done + CHUNK, side="right")))
             part = slice(start, stop)
-            size = self.size[part]
-            begins = self.first[part] - (stops[part] - size - done)
-            yield np.repeat(self.rows[part], size), np.repeat(begins, size) + np.arange(int(stops[stop - 1]) - done)
+            at, places = spread(self.first[part], self.first[part] + self.size[part])
+            yield self.rows[part][at], places
             start = stop
 
 
@@ -63,7 +59,7 @@ class SortedRun:
 
     >>> run = SortedRun(Spans(np.array([10, 20, 30]), np.array([14, 24, 34])), np.array([0, 1, 2]))
     >>> run.ranges(Spans(np.array([16]), np.array([20])))
-    Ranges(rows=array([0]), first=array([1]), size=array([1]))
+    RunRanges(rows=array([0]), first=array([1]), size=array([1]))
     """
 
     __slots__ = ("_reach", "first", "slots")
@@ -88,7 +84,7 @@ class SortedRun:
         kept = flatnonzero(slots >= 0)
         return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
 
-    def ranges(self, probe: Spans) -> Ranges:
+    def ranges(self, probe: Spans) -> RunRanges:
         """Return for each probe the range of rows that begin by its last moment and may live at its first.
 
         The probes must be in order of key and LE.
@@ -98,7 +94,7 @@ class SortedRun:
         # A comparison is cheaper than a search, and many probes find nothing.
         rows = flatnonzero(self.first.take(first) <= probe.last[: len(first)])
         first = first.take(rows)
-        return Ranges(rows, first, np.searchsorted(self.first, probe.last.take(rows), side="right") - first)
+        return RunRanges(rows, first, np.searchsorted(self.first, probe.last.take(rows), side="right") - first)
 
     def range(self, first: int, last: int) -> tuple[int, int]:
         """Return the range for one probe."""

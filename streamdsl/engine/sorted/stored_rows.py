@@ -202,6 +202,11 @@ class StoredRows:
         self.put_in_columns()
         return Table.of_objects([]) if self._payloads is None else self._payloads.take(slots)
 
+    def batch(self, ids: Ids, slots: Rows, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
+        """Return changes, under other ids and lifetimes, with the payloads and groups of some rows."""
+        groups = None if self.groups is None else self.groups.take(slots)
+        return Batch(ids, le, re_old, re_new, materialised(self.table(slots)), groups)
+
     def ends(self, slots: Rows | slice) -> Ticks:
         """Return the later of the old and the new end of some rows."""
         ends: Ticks = np.maximum(self.re.take(slots), self.was.take(slots))
@@ -213,9 +218,7 @@ class StoredRows:
 
     def again(self, slots: Rows) -> Rows:
         """Append some rows again, leave their slots empty, and return the new slots."""
-        ends = self.le.take(slots), self.was.take(slots), self.re.take(slots)
-        groups = None if self.groups is None else self.groups.take(slots)
-        copies = Batch(self.ids(slots), *ends, materialised(self.table(slots)), groups)
+        copies = self.batch(self.ids(slots), slots, self.le.take(slots), self.was.take(slots), self.re.take(slots))
         numbers, notes = self.numbers.take(slots), None if self._notes is None else self._notes.take(slots)
         self.drop(slots)
         new = self.append(copies, numbers)

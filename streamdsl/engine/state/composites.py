@@ -7,7 +7,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.engine.state.buffers import checked
-from streamdsl.engine.state.values import READERS, Form, Read, Write
+from streamdsl.engine.state.plain_values import READERS, Form, Read, Write
 from streamdsl.errors import CheckpointError
 from streamdsl.temporal.payload import Record, records
 

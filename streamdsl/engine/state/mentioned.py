@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any, get_args
 
@@ -48,11 +49,14 @@ def named(function: FunctionType) -> Iterator[Any]:
     for name in _names(function.__code__):
         if name in function.__globals__:
             yield function.__globals__[name]
-    for cell in function.__closure__ or ():
-        try:
+    yield from captured(function)
+
+
+def captured(function: Any) -> Iterator[Any]:
+    """Yield what a function has captured, as far as that is set."""
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # not set yet
             yield cell.cell_contents
-        except ValueError:  # not set yet
-            continue
 
 
 def _names(code: CodeType) -> Iterator[str]:

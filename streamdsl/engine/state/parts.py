@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdsl.engine.state.classes import name_of
 from streamdsl.engine.state.declared import declared
-from streamdsl.engine.state.mentioned import classes_mentioned, named
+from streamdsl.engine.state.mentioned import captured, classes_mentioned, named
 from streamdsl.errors import QueryError
 from streamdsl.plan.base import Node
 from streamdsl.plan.labels import labels
@@ -110,8 +110,7 @@ class Parts:
         code = getattr(function, "__code__", None)
         if code is None or depth > _DEEP:
             return f"{getattr(function, '__module__', None)}:{name}"
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
-        values = [*cells, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
+        values = [*captured(function), getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
         held = [*_code(code), *(self._shown(value, depth + 1) for value in values)]
         return f"{name} {_hash(held)}"
 
@@ -130,13 +129,6 @@ def _held(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _hash(value: list[Any]) -> str:
     return hashlib.blake2b(repr(value).encode("utf-8", "replace"), digest_size=8).hexdigest()
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # empty
-        return False
 
 
 def _code(code: CodeType) -> list[Any]:

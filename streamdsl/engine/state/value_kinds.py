@@ -14,7 +14,7 @@ from streamdsl.engine.state.attributes import is_fields, is_state
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.composites import COMPOSITES, write_named
 from streamdsl.engine.state.objects import Arrays, Attributes, Counts, Deques, Dicts, Items, Objects, Pickled, Sets
-from streamdsl.engine.state.values import WRITERS, Write, write_class, write_dtype, write_enum, write_scalar
+from streamdsl.engine.state.plain_values import WRITERS, Write, write_class, write_dtype, write_enum, write_scalar
 from streamdsl.errors import CheckpointError
 
 _DICTS: Final = (dict, Counter, OrderedDict, defaultdict, SortedDict)

@@ -15,13 +15,13 @@ from streamdsl.engine.state.buffers import Data, Writing
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.external import ExternalReferences
 from streamdsl.engine.state.objects import Objects
+from streamdsl.engine.state.plain_values import Write
 from streamdsl.engine.state.unfolded import unfolded
 from streamdsl.engine.state.value_kinds import kind_of
-from streamdsl.engine.state.values import Write
 from streamdsl.expr.deferred import DeferredColumn, DeferredColumns
 
 
-class _Known:
+class _KnownObjects:
     """The objects of one kind, their numbers, and how many of them have been written."""
 
     def __init__(self, kind: Objects) -> None:
@@ -49,7 +49,7 @@ class Writer:
         self.pickled: set[str] = set()
         self.n_references = 0
         self._outside = outside
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownObjects] = {}
         self._kinds: dict[type, Write | Objects] = {}
 
     def section(self, attributes: Mapping[str, Any]) -> list[Data]:
@@ -99,7 +99,7 @@ class Writer:
 
     def references(self, kind: Objects, objects: Sequence[Any]) -> list[Any]:
         """Return objects as their numbers among all of their kind."""
-        known = self._known.setdefault(kind.key, _Known(kind))
+        known = self._known.setdefault(kind.key, _KnownObjects(kind))
         self.n_references += 1
         numbers = known.of(objects)
         if numbers == list(range(numbers[0], numbers[0] + len(numbers))):

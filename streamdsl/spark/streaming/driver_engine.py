@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.engine.state.files import write_whole
+from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.engine.buffered.holistic import HOLISTIC
-from streamdsl.engine.buffered.members import Members, Pairs, Values
+from streamdsl.engine.buffered.members import MemberPairs, Members, Values
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import AvgAccumulator, SumAccumulator
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
@@ -91,7 +91,7 @@ def test_members_are_the_same_as_ranges_pairs_and_some_windows(n_rows: int, data
     assert members.sizes.tolist() == list(map(len, expected))
     assert members.n_pairs == sum(map(len, expected))
     windows, rows = members.pairs()
-    of_pairs = Members.of_pairs(Pairs(windows, rows), members.n_windows)
+    of_pairs = Members.of_pairs(MemberPairs(windows, rows), members.n_windows)
     assert sorted(zip(windows.tolist(), rows.tolist(), strict=True)) == [
         (w, row) for w, each in enumerate(expected) for row in each
     ]

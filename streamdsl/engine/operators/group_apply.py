@@ -8,7 +8,7 @@ from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import RowOperator
 from streamdsl.expr.deferred import AnyColumn
-from streamdsl.expr.evaluate import Inputs, RowError, project
+from streamdsl.expr.evaluate import Inputs, project
 from streamdsl.expr.row_program import GroupStep, UngroupStep
 from streamdsl.plan.node import GroupApply
 
@@ -50,10 +50,8 @@ class GroupExitOperator(RowOperator):
         (batch,) = batches
         assert batch.keys is not None
         keys = self.inside.shown(batch.keys, self._leaves(batch.ids))
-        try:
+        with self.reported(batch):
             table = project(self.projection, Inputs((batch.table,), batch.table.size, keys=keys))
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
         return batch.with_table(table, self.inside.outer(batch.keys))
 
     def _leaves(self, ids: Ids) -> list[AnyColumn] | None:

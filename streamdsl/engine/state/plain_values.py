@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -106,35 +107,23 @@ def _read_bytes(reader: Reader, size: int, sizes: Form, place: Form) -> list[byt
     return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _write_complex(values: Sequence[complex], writer: Writer) -> Form:
-    return ["complex", *_write_parts(values, ("real", "imag"), writer)]
+_PARTS: Final[dict[type, tuple[tuple[str, ...], type]]] = {
+    complex: (("real", "imag"), float),
+    range: (("start", "stop", "step"), int),
+    Fraction: (("numerator", "denominator"), int),
+}
+"""The types of values that are made of others: of which attributes, and of which type these are."""
 
 
-def _read_complex(reader: Reader, size: int, *columns: Form) -> list[complex]:
-    real, imag = (checked(reader.column(each, size), float) for each in columns)
-    return list(map(complex, real, imag))
+def _write_parts(values: Sequence[Any], writer: Writer) -> Form:
+    cls = type(values[0])
+    return [cls.__name__.lower(), *(writer.column([getattr(value, name) for value in values]) for name in _PARTS[cls][0])]
 
 
-def _write_range(values: Sequence[range], writer: Writer) -> Form:
-    return ["range", *_write_parts(values, ("start", "stop", "step"), writer)]
-
-
-def _read_range(reader: Reader, size: int, *columns: Form) -> list[range]:
-    start, stop, step = (checked(reader.column(each, size), int) for each in columns)
-    return list(map(range, start, stop, step))
-
-
-def _write_fraction(values: Sequence[Fraction], writer: Writer) -> Form:
-    return ["fraction", *_write_parts(values, ("numerator", "denominator"), writer)]
-
-
-def _read_fraction(reader: Reader, size: int, *columns: Form) -> list[Fraction]:
-    over, under = (checked(reader.column(each, size), int) for each in columns)
-    return list(map(Fraction, over, under))
-
-
-def _write_parts(values: Sequence[Any], names: Sequence[str], writer: Writer) -> list[Form]:
-    return [writer.column([getattr(value, name) for value in values]) for name in names]
+def _read_parts(cls: type, reader: Reader, size: int, *columns: Form) -> list[Any]:
+    names, kind = _PARTS[cls]
+    parts = [checked(reader.column(each, size), kind) for each in columns]
+    return [cls(*each) for each in zip(*parts, strict=True)] if len(parts) == len(names) else []
 
 
 def _write_constant(values: Sequence[Any], writer: Writer) -> Form:
@@ -200,9 +189,7 @@ WRITERS: Final[dict[type, Write]] = {
     float: _write_float,
     str: _write_str,
     bytes: _write_bytes,
-    complex: _write_complex,
-    range: _write_range,
-    Fraction: _write_fraction,
+    **dict.fromkeys(_PARTS, _write_parts),
     **dict.fromkeys(_CONSTANTS, _write_constant),
 }
 """The types of plain values."""
@@ -217,9 +204,7 @@ READERS: Final[dict[str, Read]] = {
     "str": _read_str,
     "words": _read_words,
     "bytes": _read_bytes,
-    "complex": _read_complex,
-    "range": _read_range,
-    "fraction": _read_fraction,
+    **{cls.__name__.lower(): partial(_read_parts, cls) for cls in _PARTS},
     "constant": _read_constant,
     "enum": _read_enum,
     "class": _read_class,

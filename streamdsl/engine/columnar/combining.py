@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
-from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
+from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of, spread
 from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.engine.window_budget import WindowBudget
 from streamdsl.expr import kernel
@@ -38,7 +38,8 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     are_single = all(part.is_single for part in parts)
     if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
         return _counted(parts, block)
-    found = _spread(parts, block) if block.rows >= kernel.COMPILE_FROM and all(map(_is_plain, parts)) else None
+    are_coded = not are_single and block.rows >= kernel.COMPILE_FROM and all(map(_is_plain, parts))
+    found = _by_codes(parts, block) if are_coded else None
     if found is not None:
         return found
     rows = Pending.concat(parts)
@@ -106,25 +107,15 @@ def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -
     return Combined(found % block.width + block.lowest, found // block.width + block.first, totals.take(found))
 
 
-def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
-    """Sum up rows of sparse groups, by their codes: in an array if that is dense, else by distinct pairs.
-
-    None if windows overlap and an array would be too large.
-    """
+def _by_codes(parts: Sequence[Pending], block: _Block) -> Combined | None:
+    """Sum up rows of sparse groups in an array, by the codes of these; None if that too would be large."""
     codes, groups = integer_codes(np.concatenate([part.groups for part in parts]))
     coded = block.of_codes(len(groups))
+    if not coded.is_dense:
+        return None
     stops = np.cumsum([len(part.lo) for part in parts]).tolist()
     near = [replace(part, groups=codes[stop - len(part.lo) : stop]) for part, stop in zip(parts, stops, strict=True)]
-    if coded.is_dense:
-        found = _dense(near, coded, stable_order(groups))
-    elif all(part.is_single for part in parts):
-        index, cells = integer_codes(np.concatenate([_flat(part.lo, part.groups, coded) for part in near]))
-        totals = AccumulatorColumns(len(cells))
-        for part, stop in zip(parts, stops, strict=True):
-            totals.add(index[stop - len(part.lo) : stop], part.terms)
-        found = Combined(cells % coded.width, cells // coded.width + coded.first, totals)
-    else:
-        return None
+    found = _dense(near, coded, stable_order(groups))
     return found._replace(groups=groups[found.groups])
 
 
@@ -170,11 +161,9 @@ def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, budget: W
     totals.cumulate()
     begun, ended = np.bincount(starting, minlength=len(pairs)), np.bincount(ending, minlength=len(pairs))
     covered = flatnonzero(np.cumsum(begun - ended))
-    lengths = pairs.second[covered + 1] - pairs.second[covered]
-    budget.take(int(lengths.sum()))
-    positions = np.repeat(covered, lengths)
-    offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    numbers = pairs.second[positions] + offsets
+    first, stop = pairs.second[covered], pairs.second[covered + 1]
+    budget.take(int((stop - first).sum()))
+    at, numbers = spread(first, stop)
     order = stable_order(numbers)
-    positions = positions[order]
+    positions = covered[at[order]]
     return Combined(known[pairs.first[positions]], numbers[order], totals.take(positions))

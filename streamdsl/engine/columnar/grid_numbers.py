@@ -13,25 +13,19 @@ from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Grid
 
 
-class Ranges(NamedTuple):
+class WindowRanges(NamedTuple):
     """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); `hi` ENDLESS: all from `lo` on."""
 
     lo: Ticks
-    hi: Ticks
-    signs: Ticks | None
+    hi: Ticks | None
+    """None: each row is in as many windows as `each` says."""
+    signs: Ticks | None = None
     """None: each row enters."""
-
-
-class PointRanges(NamedTuple):
-    """For each inserted row the first of the windows that it is in."""
-
-    lo: Ticks
-    each: int
-    """The number of windows that each row is in."""
-    first: int
-    """The least window number."""
-    stop: int
-    """The number after the last window."""
+    each: int = 0
+    first: int | None = None
+    """The least window number, if it is known."""
+    stop: int | None = None
+    """The number after the last window, if it is known."""
 
 
 ENDLESS = INFINITY
@@ -69,30 +63,26 @@ class GridNumbers:
             number = self.stop - 1
         return number if number > MIN_TIME else MIN_TIME
 
-    def ranges(self, batch: Batch) -> Ranges:
+    def ranges(self, batch: Batch) -> WindowRanges:
         """Return the windows that each changed row enters or leaves, without those that can never show."""
-        if len(batch) == 1 and self.stop == ENDLESS and batch.le[0] >= self._lowest:
-            return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
+        if (points := self._of_points(batch)) is not None:
+            return points
         first = self._shown(self.first_ending_after(batch.le))
         are_insertions = batch.re_old is batch.le or bool((batch.re_old == batch.le).all())
         new = self._ends(first, batch.le, batch.re_new)
         if are_insertions:
-            return Ranges(first, new, None)
+            return WindowRanges(first, new)
         old = self._ends(first, batch.le, batch.re_old)
-        return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
+        return WindowRanges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
 
-    def of_points(self, batch: Batch) -> PointRanges | None:
+    def _of_points(self, batch: Batch) -> WindowRanges | None:
         """Return the windows of inserted points, if each is in the same number of them, and all can show; else None."""
         grid = self.grid
         each = grid.per_point
         if self.stop != ENDLESS or each is None or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
             return None
-        return PointRanges(
-            grid.firsts_ending_after(batch.le),
-            each,
-            grid.first_ending_after(low),
-            grid.first_ending_after(batch.high_water) + each,
-        )
+        first, stop = grid.first_ending_after(low), grid.first_ending_after(batch.high_water) + each
+        return WindowRanges(grid.firsts_ending_after(batch.le), None, None, each, first, stop)
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
         """Return the windows that a single row enters (or leaves, if it ends earlier now); None if more is to be checked.
@@ -104,18 +94,6 @@ class GridNumbers:
         if le < self._lowest or re_old == INFINITY or re_new == INFINITY:
             return None
         return self.grid.changed_numbers(le, re_old, re_new)
-
-    def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
-        """Return the windows of a single row, without columns."""
-        first = self.grid.first_ending_after(le)
-        new, old = self._end(first, le, re_new), self._end(first, le, re_old)
-        signs = None if re_old == le else np.array([-1 if new < old else 1])
-        return Ranges(np.array([min(old, new)]), np.array([max(old, new)]), signs)
-
-    def _end(self, first: int, le: int, re: int) -> int:
-        if re == INFINITY:
-            return ENDLESS
-        return max(self.grid.last_starting_before(re) + 1, first) if re > le else first
 
     def first_ending_after(self, times: Ticks) -> Ticks:
         """Return the number of the earliest window with RE > time, for each; `TimeOverflow` if it leaves time."""
