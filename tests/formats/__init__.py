@@ -1,7 +1,7 @@
 """What tests know of each file format: an entry in a module here, found by itself.
 
 A new format is a file `test_<name>.py` with `FILES = [FileFormat(...)]`, and below it tests of what is so of this format alone.
-`make format-of NAME=<name>` runs what the entry leads to: `test_formats.py` here, the formats in jobs, and the door laws.
+`make files NAME=<name>` runs what the entry leads to: `test_formats.py` here, the formats in jobs, and the door laws.
 """
 
 from __future__ import annotations
