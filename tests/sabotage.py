@@ -1524,14 +1524,14 @@ SABOTAGES = (
         "streamdsl/engine/lower.py",
         "            table.keep(numbers)\n",
         "            pass\n",
-        "memory_is_flat",
+        "keys_that_are_gone",
     ),
     Sabotage(
         "keys of a join are never forgotten",
         "streamdsl/engine/operators/keyed.py",
         "if self.numbers is not None and self.numbers.is_due:",
         "if False:",
-        "memory_is_flat",
+        "keys_that_are_gone and join",
     ),
     Sabotage(
         "rows of a join are never dropped",

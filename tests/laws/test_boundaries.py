@@ -149,5 +149,5 @@ def test_keys_that_are_gone_leave_nothing(name: str) -> None:
         figures = session.stats().values()
         assert {(each["windows"], each["events"]) for each in figures} == {(0, 0)}
         sizes.append(sum(each["state_bytes"] for each in figures))
-    # Keys are forgotten some hundreds at a time.
-    assert max(sizes[20:]) < 1.25 * max(sizes[5:20])
+    # Keys are forgotten some hundreds at a time: once at least among the first half.
+    assert max(sizes[15:]) < 1.25 * max(sizes[:15])
