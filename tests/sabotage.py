@@ -1686,7 +1686,7 @@ def run_laws(folder: Path, files: Sequence[str], tests: str, examples: str) -> i
         for name in [name for name in sys.modules if name.split(".")[0] in ("streamdsl", "tests")]:
             del sys.modules[name]
         os.chdir(folder)
-        os.environ |= {"PYTHONPATH": str(folder), "LAW_EXAMPLES": examples}
+        os.environ |= {"PYTHONPATH": str(folder), "LAW_EXAMPLES": examples, "LAW_SHRINK": "0"}
         sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(ROOT)))]
         code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files, "-k", tests]))
         import streamdsl

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from streamdsl.progress import JointPunctuation, Operator, Punctuation, Tuple, low_water_marks
 from streamdsl.temporal import INFINITY
+from tests.laws.choices import shown
 
 Arrival: TypeAlias = tuple[int, Tuple | Punctuation]
 
@@ -38,7 +39,7 @@ def arrivals(rng: Random, inputs: int = 1, ordered: bool = False) -> list[Arriva
     while any(waiting):
         input = rng.choices(range(inputs), [w if items else 0 for w, items in zip(weights, waiting, strict=True)])[0]
         found.append((input, waiting[input].pop(0)))
-    return found
+    return shown(found)
 
 
 def tuples(given: list[Arrival], input: int = 0) -> list[Tuple]:

@@ -20,7 +20,7 @@ def load_profile() -> None:
         database=None,
         phases=[Phase.explicit, Phase.generate],
         report_multiple_bugs=False,
-        suppress_health_check=[HealthCheck.too_slow],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.nested_given],
     )
     settings.load_profile("laws")
 

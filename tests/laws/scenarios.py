@@ -1,7 +1,8 @@
 """Random input for the laws: a physical stream for each source, cut into pushes.
 
 A law is tried on *seeds*, and everything about an example follows from its seed. Hypothesis draws the seeds; if it drew the
-events too, most of its examples would be variations of one another. A failing example is made small by `smallest`.
+events too, most of its examples would be variations of one another. It makes the choices of a failing example small
+(`tests/laws/choices.py`), and `smallest` leaves out what the generators cannot.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Record, problems
 from streamdsl.testing import arrival_order
+from tests.laws.choices import shown
 
 Push: TypeAlias = tuple[str, tuple[Event[Any], ...]]
 
@@ -54,7 +56,7 @@ def scenario(rng: Random, inputs: int = 1, unending: bool = True, max_size: int 
             time += rng.random()
             due.append((time, (f"s{number}", tuple(stream[:size]))))
             del stream[:size]
-    return Scenario(tuple(push for _, push in sorted(due, key=lambda item: item[0])))
+    return shown(Scenario(tuple(push for _, push in sorted(due, key=lambda item: item[0]))))
 
 
 def smallest(failing: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:

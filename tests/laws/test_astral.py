@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.astral import (
@@ -27,6 +25,7 @@ from streamdsl.astral import (
     transposable,
 )
 from streamdsl.errors import StreamDslError
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

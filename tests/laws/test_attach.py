@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import example, given, note
+from hypothesis import example, note
 
 import streamdsl as sd
 from streamdsl.denote import denote
@@ -17,6 +16,7 @@ from streamdsl.plan.node import Source
 from streamdsl.rewrite import with_equal_parts
 from streamdsl.temporal import CHT, INFINITY, Cti
 from streamdsl.testing import assert_cht_equal
+from tests.laws.choices import Random, given
 from tests.laws.expected import sources_of
 from tests.laws.fold import Fold
 from tests.laws.harness import EMITS, Run, pushes_for

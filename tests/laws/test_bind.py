@@ -7,15 +7,15 @@ denote(query.bind(source=other), inputs) == denote(query, {source: denote(other,
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.temporal import CHT
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, check_law, pushes_for

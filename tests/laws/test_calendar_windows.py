@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
-from random import Random
 from typing import Any, TypeAlias, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -24,6 +23,7 @@ from streamdsl.errors import TimeOverflow, UnboundedOutputError
 from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, Lifetime, Retract
 from streamdsl.temporal.time import PER_SECOND, Unit
 from streamdsl.windows import CalendarPeriods, Period
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS, check_law, check_same, check_until
 from tests.laws.modules import Ends, Spread, Through
 from tests.laws.profiles import examples

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import Cti, Event, Insert, Retract
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.harness import EMITS
 from tests.laws.incremental import (

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 
 import numpy as np
-from hypothesis import given
 
 from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.sorting import as_one, order_by, sorted_integers
 from streamdsl.engine.window_budget import WindowBudget
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 from unittest.mock import patch
 
-from hypothesis import given, note
+from hypothesis import note
 
 from streamdsl.denote import denote
 from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import CHT
+from tests.laws.choices import Random, given
 from tests.laws.compositions import STEPS, composition
 from tests.laws.expected import is_row_wise, sources_of, windows_of
 from tests.laws.harness import EMITS, check_law, pushes_for

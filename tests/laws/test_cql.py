@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.temporal.payload import payload_key
 from tests.laws import batches as paper
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.errors import EventError, FieldNotFound, QueryError, SessionError
 from streamdsl.papers.cql import relation_session
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from random import Random
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.temporal import Cti, Event, problems
+from tests.laws.choices import Random, given
 from tests.laws.operators import KINDS, UNENDING
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario

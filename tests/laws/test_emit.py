@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Insert
 from streamdsl.testing import assert_cht_equal
+from tests.laws.choices import Random, given
 from tests.laws.harness import Run, pushes_for
 from tests.laws.operators import operators
 from tests.laws.profiles import examples

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -37,6 +36,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.stream import Stream
 from streamdsl.temporal import CHT, INFINITY, CHTRow
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS, check_law
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from random import Random
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.held_rows import FEW
 from streamdsl.temporal import Event
 from streamdsl.testing import assert_cht_equal
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.continuations import possible_outputs, rows_that_stay
 from tests.laws.expected import sources_of

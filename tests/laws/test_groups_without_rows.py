@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import Cti, Event, Insert, Retract
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS, Emit, run_law
 from tests.laws.modules import Ends
 from tests.laws.profiles import examples

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given
 
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.temporal import INFINITY, Event, Insert
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from random import Random
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.temporal import CHT, CHTRow, Event, Record
 from streamdsl.testing import assert_cht_equal
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.operators import entries

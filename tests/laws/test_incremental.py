@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.temporal import Event, Insert, Retract
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS, check_law
 from tests.laws.incremental import (
     Each,

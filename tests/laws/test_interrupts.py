@@ -6,17 +6,16 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.engine.session import Session
 from streamdsl.errors import SessionError
 from streamdsl.temporal import Event
+from tests.laws.choices import Random, given
 from tests.laws.fold import Fold
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 from uuid import UUID
@@ -17,7 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, note
+from hypothesis import example, note
 
 import streamdsl as sd
 from streamdsl.denote import denote
@@ -30,6 +29,7 @@ from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns, polars_
 from streamdsl.io.libraries import columns_of
 from streamdsl.temporal import CHT, Cti, Event, Insert
 from streamdsl.testing import assert_cht_equal
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS

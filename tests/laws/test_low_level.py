@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from streamdsl.progress import LowLevelAggregate, Partial, Tuple, roll_up
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

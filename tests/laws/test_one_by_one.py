@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from random import Random
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
-from hypothesis import example, given, note
+from hypothesis import example, note
 
 import streamdsl as sd
 from streamdsl.engine.ingress import Ingress
@@ -21,6 +20,7 @@ from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import Cti, Event, Insert, Retract
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.harness import EMITS, pushes_for
 from tests.laws.operators import operators

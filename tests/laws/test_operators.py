@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from random import Random
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal import INFINITY, Cti, Insert
+from tests.laws.choices import Random, given
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Run, check_law, check_same, check_until, pushes_for
 from tests.laws.operators import KINDS, Stream, Variant, operators, with_units

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from random import Random
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.errors import QueryError
@@ -27,6 +26,7 @@ from streamdsl.plan.node import Calendar, GroupApply, Source, WindowApply
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.properties import expressions
 from streamdsl.udm.repository import repository
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.denote import denote
@@ -18,6 +17,7 @@ from streamdsl.expr.table import Table
 from streamdsl.io import sources
 from streamdsl.io.binding import Inserts
 from streamdsl.temporal import MIN_TIME, Cti
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS
 from tests.laws.operators import operators
 from tests.laws.profiles import examples

@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from inspect import signature
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.errors import EventError, StreamDslError
@@ -49,6 +47,7 @@ from streamdsl.progress import (
 from streamdsl.temporal import INFINITY, Lifetime
 from streamdsl.udm.builtin import Sum
 from tests.laws.arrivals import NOTHING, Arrival, arrivals, assert_sound, bag, bound, last, less, steps, tuples
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

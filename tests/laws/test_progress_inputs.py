@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.errors import StreamDslError
@@ -31,6 +29,7 @@ from streamdsl.progress import (
     WindowResult,
 )
 from tests.laws.arrivals import Arrival, arrivals, bound, tuples
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.progress import Tuple, WindowAggregate, WindowResult, extent, number, wids
@@ -14,6 +12,7 @@ from streamdsl.temporal import INFINITY
 from streamdsl.temporal.payload import payload_order
 from streamdsl.udm.builtin import exact_sum
 from tests.laws.arrivals import NOTHING, arrivals, assert_sound, bound, last, steps, tuples
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from udm_examples import Median

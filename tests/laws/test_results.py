@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
-from hypothesis import given, note
+from hypothesis import note
 from pandas.testing import assert_frame_equal
 
 import streamdsl as sd
@@ -13,6 +12,7 @@ from streamdsl.io.frames import history_to_arrow
 from streamdsl.plan.types import output_types
 from streamdsl.temporal import CHT, Event
 from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas
+from tests.laws.choices import Random, given
 from tests.laws.harness import pushes_for
 from tests.laws.operators import operators
 from tests.laws.profiles import examples

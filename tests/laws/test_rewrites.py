@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from random import Random
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.denote import denote
@@ -24,6 +23,7 @@ from streamdsl.rewrite import RULES, Mode, RuleContext, optimize, rewriting
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Event
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.builtin import Count, Max, Min, Sum
+from tests.laws.choices import Random, given
 from tests.laws.compositions import STEPS
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Emit, Run, check_law, check_same

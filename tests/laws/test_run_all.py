@@ -6,16 +6,16 @@ run_all({name: query, ...})[name] == query.run()
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.errors import QueryError, UnitError, UserCodeError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound
+from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.expected import sources_of
 from tests.laws.harness import pushes_for

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import secret
 from streamdsl.papers.secret import content
 from streamdsl.secret import HEARTBEAT, At, FromFirst, Grid, Profile, Report, Scope, Simulation, Tick, Tuple
 from tests.laws import secret_definitions as printed
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

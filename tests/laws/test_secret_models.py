@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, count
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import secret
@@ -21,6 +19,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.papers.secret.equivalence import why
 from streamdsl.papers.secret.search import assumed
 from streamdsl.secret import At, FromFirst, Grid, Profile, Report, Scope, Tick
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_secret import PAPER, profile, stream

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import groupby
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import astral
@@ -16,6 +14,7 @@ from streamdsl.astral import View
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal import CHT, CHTRow, Lifetime
 from streamdsl.windows import Sequenced
+from tests.laws.choices import Random, given
 from tests.laws.harness import check_until
 from tests.laws.modules import Ends
 from tests.laws.operators import SEQUENCES, Kind, Variant

@@ -11,13 +11,11 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.engine.id_texts import id_text
@@ -25,6 +23,7 @@ from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, ParquetEvents, ParquetTable
 from streamdsl.sinks.statements import quoted
 from streamdsl.temporal.pandas_frames import column_names
+from tests.laws.choices import Random, given
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 

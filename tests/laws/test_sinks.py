@@ -7,19 +7,18 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.errors import EventError, QueryError, SchemaError, SinkError
 from streamdsl.temporal import CHT
 from streamdsl.testing import arrival_orders
+from tests.laws.choices import Random, given
 from tests.laws.power import cut_off_after
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS

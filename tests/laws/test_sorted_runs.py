@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from random import Random
 from types import ModuleType
 
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 from streamdsl.engine.sorted import overlap, side, sort_keys, sorted_run, stored_rows
+from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS, check_law
 from tests.laws.operators import operators
 from tests.laws.profiles import examples

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.input_buffer import final_windows
@@ -16,6 +15,7 @@ from streamdsl.engine.session import Session
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping
+from tests.laws.choices import Random, given
 from tests.laws.harness import pushes_for
 from tests.laws.operators import Variant, operators
 from tests.laws.profiles import examples
