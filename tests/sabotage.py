@@ -1534,6 +1534,20 @@ SABOTAGES = (
         "keys_that_are_gone and join",
     ),
     Sabotage(
+        "numbers of keys are forgotten while rows of the other side are held",
+        "streamdsl/engine/operators/keyed.py",
+        "side.rows.numbers.values for side in self.sides]",
+        "side.rows.numbers.values for side in self.sides[:1]]",
+        "that_come_back_are_those and join",
+    ),
+    Sabotage(
+        "groups are forgotten while windows of theirs are held",
+        "streamdsl/engine/operators/framed.py",
+        "return iter(self.window_store.codes)",
+        "return iter(())",
+        "that_come_back_are_those and session",
+    ),
+    Sabotage(
         "rows of a join are never dropped",
         "streamdsl/engine/sorted/side.py",
         "        if self.earn_cleanup_credit() >= self.cleanup_cost():\n            self.sweep(self.needed())\n",

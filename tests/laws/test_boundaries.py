@@ -5,8 +5,11 @@ Rows and boundaries are drawn by hypothesis itself, so that what fails is shown 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,10 +17,14 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import CHT
 from streamdsl.udm import UDSO
 from tests.laws.compositions import STEPS, Step
+from tests.laws.expected import sources_of
+from tests.laws.harness import EMITS, run_law
 from tests.laws.profiles import examples
+from tests.laws.scenarios import Scenario
 
 LIGHT = settings(examples(24), phases=[Phase.explicit, Phase.generate, Phase.shrink])
 SOURCES = ("s", "t")
@@ -124,6 +131,74 @@ class Forgets(UDSO[Any, int, Any]):
 
     def is_empty(self, state: int) -> bool:
         return True
+
+
+class Turn(NamedTuple):
+    """Rows that come, by key, `after` ticks after the last CTI; the next CTI, and which rows have another end before it."""
+
+    rows: list[tuple[int, int, str, int]]
+    step: int
+    moved: list[tuple[int, int]]
+
+
+TURNS = st.lists(
+    st.builds(
+        Turn,
+        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 12), st.sampled_from("abcdefgh"), st.integers(-1, 2)), max_size=4),
+        st.integers(0, 6),
+        st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9)), max_size=2),
+    ),
+    min_size=2,
+    max_size=6,
+)
+KEYED = {step.name: grouped(step) for step in STEPS if step.name != "fill" and (not step.unbounds or step.inputs == 1)}
+
+
+def turns_of(turns: Sequence[Turn], prefix: str) -> Iterator[tuple[sd.Event[Any], ...]]:
+    """Yield the changes of each turn and then its CTI; most keys come in some turns, and are gone in others."""
+    cti, live = 0, dict[str, tuple[int, int, sd.Record]]()
+    for number, turn in enumerate(turns):
+        events: list[sd.Event[Any]] = []
+        for n, (after, length, key, v) in enumerate(turn.rows):
+            live[id := f"{prefix}{number}.{n}"] = row = (cti + after, cti + after + length, payload(key, v))
+            events.append(sd.Insert(id, *row))
+        for at, later in turn.moved:
+            open_rows = [id for id, (_, re, _) in live.items() if re >= cti]
+            if at < len(open_rows):
+                le, re, value = live[id := open_rows[at]]
+                live[id] = (le, end := max(le + 1, cti + later), value)
+                events += [sd.Retract(id, le, re, end, value)] if end != re else []
+        cti += turn.step
+        live = {id: (le, re, value) for id, (le, re, value) in live.items() if re >= cti}
+        yield (*events, sd.Cti(cti))
+
+
+@contextmanager
+def sweeping(rows: int, windows: int) -> Iterator[None]:
+    """Let numbers be forgotten as soon as they may be, and rows and windows once there are so many more than are needed."""
+    engine = "streamdsl.engine"
+    with (
+        patch.object(KeyTable, "is_due", True),
+        patch(f"{engine}.frames.arrangement._SPARE", rows),
+        patch(f"{engine}.frames.frame._SPARE", windows),
+        patch(f"{engine}.data_driven.timeline._SPARE", windows),
+    ):
+        yield
+
+
+@pytest.mark.parametrize("name", KEYED)
+@settings(LIGHT, max_examples=examples(16).max_examples)
+@given(st.lists(TURNS, min_size=2, max_size=2), st.sampled_from(EMITS), st.sampled_from([0, 1024]), st.sampled_from([0, 1024]))
+def test_keys_that_come_back_are_those_of_the_rows_that_are_held(
+    name: str, drawn: list[list[Turn]], emit: Any, rows: int, windows: int
+) -> None:
+    query = KEYED[name]
+    pieces = [list(turns_of(turns, source)) for source, turns in zip(SOURCES, drawn, strict=True)]
+    used = sources_of(query.plan())
+    turns = [zip(SOURCES, each, strict=True) for each in itertools.zip_longest(*pieces, fillvalue=())]
+    pushes = tuple((source, piece) for turn in turns for source, piece in turn if piece and source in used)
+    with sweeping(rows, windows):
+        run_law(query, Scenario(pushes), emit)
 
 
 # The module of the scan keeps the last rows of each key for ever; of a `fill` a calendar goes on.
