@@ -42,7 +42,7 @@ FACADE: Final[dict[str, set[str]]] = {
     "window": {"udm"},
     "building": PLAN,
     "running": PLAN | {"emit"},
-    "binding": PLAN | {"building", "running"},
+    "query_binding": PLAN | {"building", "running"},
     "pattern": PLAN | {"building"},
     "stream": PLAN | {"building", "emit", "missing", "pattern"},
     "sources": PLAN | {"stream"},
