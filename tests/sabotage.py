@@ -1535,15 +1535,15 @@ SABOTAGES = (
     ),
     Sabotage(
         "numbers of keys are forgotten while rows of the other side are held",
-        "streamdsl/engine/operators/keyed.py",
+        "streamdsl/engine/operators/keyed_operator.py",
         "side.rows.numbers.values for side in self.sides]",
         "side.rows.numbers.values for side in self.sides[:1]]",
         "that_come_back_are_those and join",
     ),
     Sabotage(
         "groups are forgotten while windows of theirs are held",
-        "streamdsl/engine/operators/framed.py",
-        "return iter(self.window_store.codes)",
+        "streamdsl/engine/operators/data_driven.py",
+        "return iter(self.codes)",
         "return iter(())",
         "that_come_back_are_those and session",
     ),
