@@ -23,7 +23,7 @@ Query: TypeAlias = tuple[Node, Mapping[str, "Bound"]]
 
 def bind(query: Query, named: Mapping[str, Any], queries: Mapping[str, Query]) -> Query:
     """Return a query with parameters and sources bound to `named` values; `queries` are those of them that are queries."""
-    from streamdsl.io.sources import bind as bind_input
+    from streamdsl.io.readers import bind as bind_input
 
     plan, bindings = query[0], dict(query[1])
     open_sources, open_parameters = sources(plan), parameters(plan)

@@ -184,13 +184,13 @@ class Result(Generic[T]):
 
         Raises `SchemaError` for values that Arrow has no type for.
         """
-        from streamdsl.io.frames import history_to_arrow
+        from streamdsl.io.data_frames import history_to_arrow
 
         return history_to_arrow(self._output.history(self._fields), None if self._types is None else self._types())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the history as a polars frame."""
-        from streamdsl.io.frames import history_to_polars
+        from streamdsl.io.data_frames import history_to_polars
 
         return history_to_polars(self._output.history(self._fields))
 

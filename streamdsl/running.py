@@ -21,7 +21,7 @@ from streamdsl.temporal import common_unit, to_ticks
 if TYPE_CHECKING:
     import os
 
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.papers.secret import Profile, Trace
     from streamdsl.result import Result
@@ -164,7 +164,7 @@ def sources(plan: Node) -> dict[str, Source]:
 
 def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dict[str, Bound]:
     """Return the input of each source of a plan; raises `QueryError` for a source without input, and for an unknown name."""
-    from streamdsl.io.sources import bind
+    from streamdsl.io.readers import bind
 
     named = sources(plan)
     if not isinstance(given, Mapping):

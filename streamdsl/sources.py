@@ -119,7 +119,7 @@ def from_events(
     CHT
       [1, 5) 'x'
     """
-    from streamdsl.io.sources import read_events
+    from streamdsl.io.readers import read_events
 
     return _bounded("events", read_events(events, payload, unit), progress, on_violation)
 
@@ -169,7 +169,7 @@ def from_rows(
       [1, 5) 'x'
       [3, 4) 'y'
     """
-    from streamdsl.io.sources import read_rows
+    from streamdsl.io.readers import read_rows
 
     return _bounded("rows", read_rows(rows, unit, payload), progress, on_violation)
 
@@ -196,7 +196,7 @@ def from_pandas(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_pandas
+    from streamdsl.io.readers import read_pandas
 
     return _bounded("pandas", read_pandas(frame, payload, start, end, unit), progress, on_violation)
 
@@ -220,7 +220,7 @@ def from_arrow(
       [4, 5) n=20
     """
     from streamdsl.io.files import are_paths
-    from streamdsl.io.sources import read_arrow, read_files
+    from streamdsl.io.readers import read_arrow, read_files
 
     read: Any = partial(read_files, form="arrow") if are_paths(table) else read_arrow
     return _bounded("arrow", read(table, payload, start, end, unit), progress, on_violation)
@@ -244,7 +244,7 @@ def from_polars(
       [1, 3) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_polars
+    from streamdsl.io.readers import read_polars
 
     return _bounded("polars", read_polars(frame, payload, start, end, unit), progress, on_violation)
 
@@ -272,7 +272,7 @@ def from_files(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_files
+    from streamdsl.io.readers import read_files
 
     return _bounded("files", read_files(paths, payload, start, end, unit), progress, on_violation)
 
@@ -299,7 +299,7 @@ def from_parquet(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_files
+    from streamdsl.io.readers import read_files
 
     return _bounded("parquet", read_files(paths, payload, start, end, unit, "parquet"), progress, on_violation)
 
@@ -324,7 +324,7 @@ def from_csv(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_files
+    from streamdsl.io.readers import read_files
 
     return _bounded("csv", read_files(paths, payload, start, end, unit, "csv"), progress, on_violation)
 
@@ -349,7 +349,7 @@ def from_jsonl(
       [1, 2) n=10
       [4, 5) n=20
     """
-    from streamdsl.io.sources import read_files
+    from streamdsl.io.readers import read_files
 
     return _bounded("jsonl", read_files(paths, payload, start, end, unit, "jsonl"), progress, on_violation)
 
@@ -377,7 +377,7 @@ def from_table(rows: Any, payload: Any = None, *, unit: Unit | None = None) -> S
       [1, 8) 'Bay'
       [4, 12) 'Airport'
     """
-    from streamdsl.io.sources import read_table
+    from streamdsl.io.readers import read_table
 
     data = read_table(rows, payload, check_unit(unit))
     node = Source(f"table_{next(_numbers)}", data.schema, data.unit, table=True)

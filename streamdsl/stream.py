@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.papers.secret import Profile, Trace
     from streamdsl.plan.asof import Direction

@@ -83,7 +83,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a day that a place has left out is a window, for the reference too",
-        "streamdsl/windows/calendar.py",
+        "streamdsl/windows/calendar_periods.py",
         "skipped = np.array(self._dates.skipped if self._in_days and self._step == 1 else [], dtype=np.int64)",
         "skipped = np.array([], dtype=np.int64)",
         "tick_by_tick",
@@ -347,7 +347,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "groups that are far apart are counted in the wrong windows",
-        "streamdsl/engine/columnar/combining.py",
+        "streamdsl/engine/columnar/slice_sums.py",
         "places <<= block.bits",
         "places <<= block.bits - 1",
         "rows_are_counted",
@@ -417,7 +417,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
-        "streamdsl/engine/operators/framed.py",
+        "streamdsl/engine/operators/framed_windows.py",
         "        if self.has_unemitted_accumulators:\n",
         "        if False:\n",
         "what_single_rows_have_kept",
@@ -438,14 +438,14 @@ SABOTAGES = (
     ),
     Sabotage(
         "a result that single rows let end after the watermark stays out",
-        "streamdsl/engine/operators/data_driven.py",
+        "streamdsl/engine/operators/data_driven_windows.py",
         "                if was_out:\n                    actions.retracted.append(window)\n",
         "",
         "scalars_send",
     ),
     Sabotage(
         "a single row that ends in the window behind the last that has begun enters that one too",
-        "streamdsl/engine/operators/columnar.py",
+        "streamdsl/engine/operators/columnar_windows.py",
         "if windows.stop > last + 1:",
         "if windows.stop > last + 2:",
         "scalars_send",
@@ -705,7 +705,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a result shown before its window has ended",
-        "streamdsl/engine/operators/columnar.py",
+        "streamdsl/engine/operators/columnar_windows.py",
         "self.cells.number[touched] <= self._shown",
         "self.cells.number[touched] <= self._shown + 1",
         "both_window_operators",
@@ -944,7 +944,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a window closed one too early",
-        "streamdsl/engine/operators/columnar.py",
+        "streamdsl/engine/operators/columnar_windows.py",
         "self.cells.pop_until(self._first - 1)",
         "self.cells.pop_until(self._first)",
         "both_window_operators",
@@ -1008,7 +1008,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a push that was cut short is no failure",
-        "streamdsl/engine/session.py",
+        "streamdsl/engine/query_session.py",
         "        self._is_changing = True\n        try:\n",
         "        try:\n",
         "interrupted",
@@ -1115,7 +1115,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a column re of a frame is a field",
-        "streamdsl/io/sources.py",
+        "streamdsl/io/readers.py",
         'if end is None and start == "le" and "re" in columns.names:',
         "if False:",
         "in_the_sink",
@@ -1173,7 +1173,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a point that is out stays where its window waits for its end again",
-        "streamdsl/engine/operators/data_driven.py",
+        "streamdsl/engine/operators/data_driven_windows.py",
         "return (le < self.cti) & (not self._is_at_end)",
         "return le < self.cti",
         "last_as_long",
@@ -1194,7 +1194,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a result that waits again keeps its state",
-        "streamdsl/engine/operators/framed.py",
+        "streamdsl/engine/operators/framed_windows.py",
         "        is_stale[touched.slots] |= ~self.table.results.is_emitted[touched.slots]\n",
         "",
         "waits_again",
@@ -1285,7 +1285,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a window that is gone forgets how often its result has come back",
-        "streamdsl/engine/frames/table.py",
+        "streamdsl/engine/frames/window_table.py",
         "        self.results.leave(slots, self.le[slots], self.code[slots])\n",
         "",
         "both_operators_give_the_same_events or general_operator_after_every_push",
@@ -1306,7 +1306,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "windows of modules that see ends wait for all partitions, and their rows are let go before",
-        "streamdsl/engine/operators/framed.py",
+        "streamdsl/engine/operators/framed_windows.py",
         "waits = not node.sees_ends and ",
         "waits = ",
         "windows_of_modules_that_see_ends_are_out",
@@ -1341,7 +1341,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "long windows are looked through again",
-        "streamdsl/engine/operators/framed.py",
+        "streamdsl/engine/operators/framed_windows.py",
         "            are_long[:] = False\n        long",
         "            pass\n        are_long[:] = are_long & (least_rows == 0)\n        long",
         "a_window_that_grows",
@@ -1542,7 +1542,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "groups are forgotten while windows of theirs are held",
-        "streamdsl/engine/operators/data_driven.py",
+        "streamdsl/engine/operators/data_driven_windows.py",
         "return iter(self.codes)",
         "return iter(())",
         "that_come_back_are_those and session",
@@ -1577,7 +1577,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "states of modules are kept when their windows are dropped",
-        "streamdsl/engine/frames/table.py",
+        "streamdsl/engine/frames/window_table.py",
         "            column[slots] = None\n",
         "            pass\n",
         "memory_is_flat or general_operator_after_every_push",

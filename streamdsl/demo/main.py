@@ -15,7 +15,7 @@ from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.demo.replay import FILES, REPLAYED, replay, replayed
 from streamdsl.demo.report import comparison, describe, introduce, print_lines
-from streamdsl.demo.spark import Ask, ask_spark, difference, why_no_spark
+from streamdsl.demo.spark_run import Ask, ask_spark, difference, why_no_spark
 from streamdsl.demo.storm_picture import storm
 
 

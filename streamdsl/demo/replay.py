@@ -19,7 +19,7 @@ from streamdsl.demo.data import UNIT, Data, Feed
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.schema import Schema
-from streamdsl.io.frames import events_to_pandas
+from streamdsl.io.data_frames import events_to_pandas
 
 REPLAYED: Final = tuple(question for question in QUESTIONS if question.letter in "ad")
 """The questions that are streamed: counts per carrier, and a join of two streams in two stages."""

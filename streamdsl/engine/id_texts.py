@@ -22,7 +22,7 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
-from streamdsl.expr.arrow import as_arrow, as_numpy, surround, text_array
+from streamdsl.expr.arrow_buffers import as_arrow, as_numpy, surround, text_array
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain

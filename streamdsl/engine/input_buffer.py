@@ -20,8 +20,8 @@ from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME
 
 if TYPE_CHECKING:
-    from streamdsl.engine.operators.columnar import ColumnarWindowOperator
-    from streamdsl.engine.operators.grid import GridWindowOperator
+    from streamdsl.engine.operators.columnar_windows import ColumnarWindowOperator
+    from streamdsl.engine.operators.grid_windows import GridWindowOperator
 
     FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
 

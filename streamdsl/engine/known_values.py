@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
 from streamdsl.engine.pairs import distinct
-from streamdsl.expr.arrow import as_arrow
+from streamdsl.expr.arrow_buffers import as_arrow
 from streamdsl.expr.deferred import Codebook, CodeNumbers, ColumnSource, Fingerprints
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks

@@ -16,7 +16,7 @@ from streamdsl.errors import HeldOutputWarning, UnboundedOutputError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert
 
 if TYPE_CHECKING:
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.query_session import Session
 
 _FEW: Final = 16
 """Up to this many events are looked at one by one."""

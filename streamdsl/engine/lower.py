@@ -65,16 +65,16 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
         return _named("general.window_operator", "GeneralWindowOperator")
-    from streamdsl.engine.operators.columnar import ColumnarWindowOperator, adds_up
+    from streamdsl.engine.operators.columnar_windows import ColumnarWindowOperator, adds_up
 
     on_grid = isinstance(node.windows, Grid)
     if adds_up(node):
-        return ColumnarWindowOperator if on_grid else _named("operators.snapshot", "SnapshotOperator")
+        return ColumnarWindowOperator if on_grid else _named("operators.snapshot_windows", "SnapshotOperator")
     if not on_grid:
         return named_operator(type(node))
     if isinstance(node, WindowApply):
         return _named("operators.applied", "GridApplyOperator")
-    return _named("operators.grid", "GridWindowOperator")
+    return _named("operators.grid_windows", "GridWindowOperator")
 
 
 _ELSEWHERE: Final[Mapping[type[Node], tuple[str, str]]] = {
@@ -84,7 +84,7 @@ _ELSEWHERE: Final[Mapping[type[Node], tuple[str, str]]] = {
     AntiJoin: ("existence", "AntiJoinOperator"),
     SemiJoin: ("existence", "SemiJoinOperator"),
     GroupApply: ("group_apply", "GroupExitOperator"),
-    WindowAggregate: ("framed", "FramedWindowOperator"),
+    WindowAggregate: ("framed_windows", "FramedWindowOperator"),
     WindowApply: ("applied", "ApplyOperator"),
 }
 OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from streamdsl.io.frames import PhysicalRows
+    from streamdsl.io.data_frames import PhysicalRows
 
 T = TypeVar("T", default=Any)
 
@@ -67,7 +67,7 @@ class Outgoing(Generic[T]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the events as a pandas frame; ids are Python objects."""
-        from streamdsl.io.frames import events_to_pandas
+        from streamdsl.io.data_frames import events_to_pandas
 
         return events_to_pandas(self.events(), self.unit, self._schema)
 
@@ -76,19 +76,19 @@ class Outgoing(Generic[T]):
 
         Raises as `Result.to_arrow` does, and `SchemaError` for an id that has no text.
         """
-        from streamdsl.io.frames import physical_to_arrow
+        from streamdsl.io.data_frames import physical_to_arrow
 
         return physical_to_arrow(self.rows())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events as a polars frame; ids are texts. Raises as `Result.to_polars` does."""
-        from streamdsl.io.frames import physical_to_polars
+        from streamdsl.io.data_frames import physical_to_polars
 
         return physical_to_polars(self.rows())
 
     def rows(self) -> PhysicalRows:
         """Return the events in columns."""
-        from streamdsl.io.frames import PhysicalRows
+        from streamdsl.io.data_frames import PhysicalRows
 
         need_pyarrow("frames of what a session sends")
         rows = self.changes()

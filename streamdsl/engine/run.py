@@ -8,7 +8,7 @@ from typing import Any, Final
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound

@@ -9,7 +9,7 @@ from typing import Any
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.opened_plan import OpenedPlan
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node
 

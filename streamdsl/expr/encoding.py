@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
-from streamdsl.expr.arrow import as_arrow, as_numpy
+from streamdsl.expr.arrow_buffers import as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows
 from streamdsl.temporal.time import Ticks
 

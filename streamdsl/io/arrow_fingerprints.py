@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, Fingerprints
 from streamdsl.expr.encoding import BYTE_MASKS, TEXT_HASHER, TEXT_MATCHER
 from streamdsl.expr.table import Rows, every, flatnonzero

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr import kernel
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, surround
+from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy, surround
 from streamdsl.expr.deferred import (
     MATERIALIZE_BELOW,
     AnyColumn,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, Rows
 from streamdsl.expr.table import flatnonzero
 from streamdsl.io.arrow_fingerprints import Texts, bits

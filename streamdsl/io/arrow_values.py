@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.arrow import are_null, as_arrow, text_array
+from streamdsl.expr.arrow_buffers import are_null, as_arrow, text_array
 from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Dictionary, Rows, parts_of
 from streamdsl.expr.lists import items_of, list_source
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls

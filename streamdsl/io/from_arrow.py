@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.expr.arrow import are_null, as_numpy, text_values
+from streamdsl.expr.arrow_buffers import are_null, as_numpy, text_values
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.times import TimeColumn
 from streamdsl.io.values import number_column, value_column

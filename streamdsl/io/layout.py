@@ -13,7 +13,7 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, largest, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.columns import Columns
-from streamdsl.io.times import Where, unit_of
+from streamdsl.io.times import Place, unit_of
 from streamdsl.temporal import CHRONON, INFINITY, Unit, add_times
 from streamdsl.temporal.pandas_frames import column_names
 from streamdsl.temporal.time import Ticks
@@ -166,8 +166,8 @@ class Layout:
 
     def lifetimes(self, columns: Columns, first_row: int = 0) -> tuple[Ticks, Ticks | None]:
         """Return the LEs and REs (None: point events) of a piece; raises `EventError` and `UnitError` for invalid times."""
-        le = columns.times(self.start).starts(self.unit, Where(self.start, self.file, first_row))
+        le = columns.times(self.start).starts(self.unit, Place(self.start, self.file, first_row))
         if self.end is None:
             is_early = not len(le) or largest(le) + CHRONON < INFINITY
             return le, None if is_early else add_times(le, CHRONON)
-        return le, columns.times(self.end).ends(self.unit, Where(self.end, self.file, first_row))
+        return le, columns.times(self.end).ends(self.unit, Place(self.end, self.file, first_row))

@@ -15,7 +15,7 @@ from streamdsl.expr.table import Column
 from streamdsl.io.columns import Columns
 from streamdsl.io.layout import PHYSICAL, PayloadLike, Payloads, as_schema, payloads_of
 from streamdsl.io.libraries import columns_of
-from streamdsl.io.times import TimeColumn, Where, unit_of
+from streamdsl.io.times import Place, TimeColumn, unit_of
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit
 from streamdsl.temporal.payload import is_nan
 from streamdsl.temporal.time import Ticks
@@ -90,21 +90,21 @@ class PhysicalLayout:
     def _kinds(self, kinds: list[Any], first_row: int) -> list[str]:
         for row, kind in enumerate(kinds):
             if kind not in ("insert", "retract", "cti"):
-                raise self._refused(row, f"its kind is {kind!r}", Where("kind", self.file, first_row))
+                raise self._refused(row, f"its kind is {kind!r}", Place("kind", self.file, first_row))
         return kinds
 
     def _ids(self, ids: list[Any], kinds: Sequence[str], first_row: int) -> list[Any]:
         for row, (id, kind) in enumerate(zip(ids, kinds, strict=True)):
             if id is None and kind != "cti":
-                raise self._refused(row, "its id is null", Where("id", self.file, first_row))
+                raise self._refused(row, "its id is null", Place("id", self.file, first_row))
         return ids
 
-    def _refused(self, row: int, rule: str, where: Where) -> EventError:
+    def _refused(self, row: int, rule: str, where: Place) -> EventError:
         event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
         return EventError(event, f"{rule} ({where.row(row)})", hint="the kinds are insert, retract and cti, of an id each")
 
     def _times(self, columns: Columns, name: str, kinds: Sequence[str], first_row: int) -> Ticks:
-        where = Where(name, self.file, first_row)
+        where = Place(name, self.file, first_row)
         column = columns.times(name)
         if name != "le":
             return column.ends(self.unit, where)

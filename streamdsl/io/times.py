@@ -22,7 +22,7 @@ _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Place:
     """A place in the input, for errors: the file (if any), the column, and the number of the column's first row."""
 
     column: str
@@ -35,7 +35,7 @@ class Where:
         return f"row {self.first_row + row}{file}, column {self.column!r}"
 
 
-def no_start(where: Where, row: int) -> EventError:
+def no_start(where: Place, row: int) -> EventError:
     """Return the error for a row whose start is null or missing."""
     event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
     return EventError(event, f"its start is null ({where.row(row)})", hint="only an end may be null: it means INFINITY")
@@ -46,7 +46,7 @@ class TimeColumn:
     """A column of times: int64 in its own `unit` (`"tick"`: plain integers), or Python values if `unit` is None.
 
     >>> column = TimeColumn.of_values(["1970-01-01T00:00:02Z", None])
-    >>> column.calendar, column.ends("ms", Where("re")).tolist() == [2000, INFINITY]
+    >>> column.calendar, column.ends("ms", Place("re")).tolist() == [2000, INFINITY]
     (True, True)
     """
 
@@ -99,17 +99,17 @@ class TimeColumn:
         known = self.values[~self.nulls].tolist()
         return set(map(type, known)) != {int} if known else None
 
-    def starts(self, unit: Unit | None, where: Where) -> Ticks:
+    def starts(self, unit: Unit | None, where: Place) -> Ticks:
         """Return the times in ticks; raises `EventError` for a null."""
         self.refuse_nulls(where)
         return self.ends(unit, where)
 
-    def refuse_nulls(self, where: Where) -> None:
+    def refuse_nulls(self, where: Place) -> None:
         """Raise `EventError` for the first null, naming its row."""
         if self.nulls.any():
             raise no_start(where, int(np.flatnonzero(self.nulls)[0]))
 
-    def ends(self, unit: Unit | None, where: Where) -> Ticks:
+    def ends(self, unit: Unit | None, where: Place) -> Ticks:
         """Return the times in ticks; null becomes INFINITY.
 
         Raises `UnitError` for a value that is no time, or no whole number of units, and `TimeOverflow` for one beyond int64.
@@ -118,7 +118,7 @@ class TimeColumn:
         ticks = self._converted(unit, where) if self.unit is None else self._scaled(unit, where)
         return np.where(self.nulls, INFINITY, ticks) if self.nulls.any() else ticks
 
-    def _scaled(self, unit: Unit, where: Where) -> Ticks:
+    def _scaled(self, unit: Unit, where: Place) -> Ticks:
         if self.unit in ("tick", unit):
             return self.values
         if unit == "tick":
@@ -130,13 +130,13 @@ class TimeColumn:
         values = np.where(self.nulls, 0, self.values)
         return self._finer(values, want // have, unit, where) if want > have else self._coarser(values, have // want, unit, where)
 
-    def _finer(self, values: Ticks, factor: int, unit: Unit, where: Where) -> Ticks:
+    def _finer(self, values: Ticks, factor: int, unit: Unit, where: Place) -> Ticks:
         bad = np.flatnonzero((values > INFINITY // factor) | (values < -(INFINITY // factor)))
         if bad.size:
             raise TimeOverflow(f"{where.row(int(bad[0]))}: the date is outside the range of int64 {unit}")
         return values * factor
 
-    def _coarser(self, values: Ticks, factor: int, unit: Unit, where: Where) -> Ticks:
+    def _coarser(self, values: Ticks, factor: int, unit: Unit, where: Place) -> Ticks:
         bad = np.flatnonzero(values % factor)
         if bad.size:
             moment = format_time(int(values[bad[0]]), self.unit)
@@ -145,7 +145,7 @@ class TimeColumn:
             )
         return values // factor
 
-    def _converted(self, unit: Unit, where: Where) -> Ticks:
+    def _converted(self, unit: Unit, where: Place) -> Ticks:
         parsed = _parse_texts(self.values, self.nulls) if unit != "tick" else None
         if parsed is not None:
             return TimeColumn.of_moments(parsed).ends(unit, where)
@@ -155,7 +155,7 @@ class TimeColumn:
         return ticks
 
 
-def _tick_at(value: object, unit: Unit, where: Where, row: int) -> int:
+def _tick_at(value: object, unit: Unit, where: Place, row: int) -> int:
     try:
         return to_ticks(value, unit)
     except (UnitError, TimeOverflow) as error:

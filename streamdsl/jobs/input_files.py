@@ -16,7 +16,7 @@ from streamdsl.errors import NO_SOURCE, InputError, QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.io.files import Format
 from streamdsl.io.formats import BY_SUFFIX
-from streamdsl.io.sources import bind, read_files
+from streamdsl.io.readers import bind, read_files
 from streamdsl.plan.node import Source
 
 _RECENT: Final = 2 * 10**9

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamdsl import running
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.engine.state.whole_files import read_whole, write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError

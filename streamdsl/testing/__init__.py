@@ -6,10 +6,10 @@ Hypothesis strategies are in `streamdsl.testing.strategies`, the only module her
 
 from streamdsl.testing.compare import assert_cht_equal
 from streamdsl.testing.event_tables import events
+from streamdsl.testing.isolated_run import run_udm
 from streamdsl.testing.marbles import marbles
 from streamdsl.testing.random_orders import arrival_order, arrival_orders
 from streamdsl.testing.timelines import timeline
-from streamdsl.testing.udm import run_udm
 from streamdsl.testing.udm_checks import UdmReport, check_udm
 from streamdsl.testing.virtual_clock import VirtualClock
 

@@ -1,6 +1,6 @@
 """Window kinds, one file each, and the policies of windows."""
 
-from streamdsl.windows.calendar import CalendarPeriods, Period
+from streamdsl.windows.calendar_periods import CalendarPeriods, Period
 from streamdsl.windows.count import Count, CountBy
 from streamdsl.windows.grid import Grid, unending
 from streamdsl.windows.hopping import Hopping

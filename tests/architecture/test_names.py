@@ -15,6 +15,7 @@ _KIND: Final = "a kind of windows: what it is, its frame, and how the published 
 _KINDS: Final = ("windows", "engine.frames", "engine.general")
 _FAMILY: Final = "the operators of one family: what they are, what they mean, and how they run on Spark"
 _FAMILIES: Final = ("plan.nodes", "denote", "spark")
+_PAPER: Final = "a public name of a paper's model, which is the paper's word"
 _SHORT: Final = "the short name of the package of a paper's models"
 
 MODULES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
@@ -39,6 +40,15 @@ MODULES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 
 CLASSES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "Count": (("udm.builtin", "windows.count"), "public names: the aggregate, and the kind of windows, which users call so"),
+    "Changes": (("engine.batch", "papers.cql.relation_session"), _PAPER),
+    "Operator": (("engine.operator", "papers.out_of_order.punctuated_operator"), _PAPER),
+    "Session": (("engine.query_session", "windows.session"), "public names: a running query, and the kind of windows"),
+    "WindowAggregate": (("papers.out_of_order.aggregate", "plan.nodes.windowed"), _PAPER),
+    "Tuple": (("papers.out_of_order.items", "papers.secret.tuples"), _PAPER),
+    "Joined": (("papers.out_of_order.items", "papers.secret.join_simulation"), _PAPER),
+    "Union": (("papers.out_of_order.punctuated_union", "plan.nodes.combining"), _PAPER),
+    "Step": (("papers.secret.simulation", "pattern"), _PAPER),
+    "Grid": (("papers.secret.start", "windows.grid"), _PAPER),
     "DatabaseTable": (("sinks.database", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "ParquetEvents": (("sinks.event_files", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "ParquetTable": (("sinks.table_files", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),

@@ -16,8 +16,8 @@ from streamdsl.errors import EventError, QueryError, SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.io import csv_files, files
 from streamdsl.io.binding import Bound
+from streamdsl.io.data_frames import events_to_pandas
 from streamdsl.io.formats import BY_SUFFIX, FORMATS
-from streamdsl.io.frames import events_to_pandas
 from streamdsl.sources import from_files
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Retract
 from tests.formats import entries

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import streamdsl as sd
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.temporal import Event
 from tests.laws.harness import Emit, pushes_for

@@ -233,8 +233,8 @@ def keeping(data: st.DataObject) -> Iterator[None]:
     least = data.draw(st.sampled_from([0, 2, 64]))
     with (
         patch.object(ExtremumAggregate, "least_rows", least),
-        patch("streamdsl.engine.operators.framed.LONG", least),
-        patch("streamdsl.engine.operators.framed._MANY_MORE", data.draw(st.sampled_from([0, 1, 16]))),
+        patch("streamdsl.engine.operators.framed_windows.LONG", least),
+        patch("streamdsl.engine.operators.framed_windows._MANY_MORE", data.draw(st.sampled_from([0, 1, 16]))),
     ):
         yield
 

@@ -17,7 +17,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed_windows import FramedWindowOperator
 from streamdsl.plan.node import Node, WindowAggregate
 from streamdsl.udm import UDSO
 from tests.laws.compositions import STEPS, composition

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from streamdsl.engine.columnar.combining import combine_windows
 from streamdsl.engine.columnar.pending import Pending
+from streamdsl.engine.columnar.slice_sums import combine_windows
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.sorting import as_one, order_by, sorted_integers
 from streamdsl.engine.window_budget import WindowBudget

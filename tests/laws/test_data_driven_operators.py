@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import StreamDslError
 from streamdsl.temporal import CHT, Cti, Event, Insert, Record, Retract
 from streamdsl.testing import assert_cht_equal

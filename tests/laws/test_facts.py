@@ -19,7 +19,7 @@ from streamdsl import windows as kinds
 from streamdsl.checks.holding import Situation, busy, idle, unending
 from streamdsl.denote import denote
 from streamdsl.emit import EMIT_MODES, EmitMode
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.expr.nodes import Field, Opaque, Whole
 from streamdsl.plan.facts import Keeps, Open
 from streamdsl.plan.json import named_types

@@ -15,7 +15,7 @@ from streamdsl import astral
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed_windows import FramedWindowOperator
 from streamdsl.temporal import CHT, Cti, Event, Insert, Record, Retract
 from streamdsl.testing import assert_cht_equal
 from streamdsl.testing.strategies import chts, physical_streams

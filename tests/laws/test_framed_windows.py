@@ -16,7 +16,7 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
 from streamdsl.engine.lower import lower
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import StreamDslError, TimestampViolation, UnboundedOutputError, UserCodeError
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract
 from streamdsl.testing import assert_cht_equal

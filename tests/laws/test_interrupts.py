@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import SessionError
 from streamdsl.temporal import Event
 from tests.laws.choices import Random, given

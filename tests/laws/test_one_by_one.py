@@ -15,8 +15,8 @@ from hypothesis import example, note
 import streamdsl as sd
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import Cti, Event, Insert, Retract

@@ -14,7 +14,7 @@ from streamdsl.denote import denote
 from streamdsl.engine import batch
 from streamdsl.engine.batch import PointBatch
 from streamdsl.expr.table import Table
-from streamdsl.io import sources
+from streamdsl.io import readers
 from streamdsl.io.binding import Inserts
 from streamdsl.temporal import MIN_TIME, Cti
 from tests.laws.choices import Random, given
@@ -91,7 +91,7 @@ def test_a_run_over_tuples_is_what_the_reference_says_of_their_events(seed: int)
     source: Any = sd.source("s")
     query = make(source.select(k=lambda e: e._0, v=lambda e: e._1))
     expected = denote(query.plan(), {"s": sd.CHT.from_events([sd.Insert(n, *row) for n, row in enumerate(rows)])})
-    with patch.object(sources, "_AT_ONCE", rng.choice((1, 3, 100))):
+    with patch.object(readers, "_AT_ONCE", rng.choice((1, 3, 100))):
         assert query.run({"s": rows}).cht() == expected
 
 

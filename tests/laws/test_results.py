@@ -8,7 +8,7 @@ from hypothesis import note
 from pandas.testing import assert_frame_equal
 
 import streamdsl as sd
-from streamdsl.io.frames import history_to_arrow
+from streamdsl.io.data_frames import history_to_arrow
 from streamdsl.plan.types import output_types
 from streamdsl.temporal import CHT, Event
 from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas

@@ -11,7 +11,7 @@ from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.input_buffer import final_windows
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import StreamDslError
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract, fields_of, payload_key
 from streamdsl.testing import assert_cht_equal

@@ -18,7 +18,7 @@ from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Fiel
 from streamdsl.expr.row_evaluator import evaluate_row
 from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
-from streamdsl.io.sources import bind
+from streamdsl.io.readers import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
 from streamdsl.spark.column_types import type_of_payloads

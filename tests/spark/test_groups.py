@@ -12,7 +12,7 @@ from streamdsl.denote import denote
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.nodes import Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.io.sources import bind
+from streamdsl.io.readers import bind
 from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Matching, Node, Select, Source, Union, shift
 from streamdsl.spark import run_batch
 from streamdsl.testing import assert_cht_equal

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, assert_type
 
 import streamdsl as sd
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.plan.node import Node
 from streamdsl.result import Result
 from tests.typing.payloads import Stats, Trip, extremes, spread, trips

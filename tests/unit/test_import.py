@@ -28,7 +28,7 @@ QUERY = """
 query = sd.from_rows([(1, 5, 2)]).where(lambda e: e > 1).tumbling_window(5).aggregate(n=sd.count())
 assert len(query.run().cht()) == 1
 assert len(sd.from_events([sd.Insert("a", 1, 5, "x"), sd.Cti(3)]).snapshot_window().aggregate(n=sd.count()).run().cht()) == 1
-import streamdsl.io.frames, streamdsl.result
+import streamdsl.io.data_frames, streamdsl.result
 """
 
 
@@ -64,7 +64,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import streamdsl as sd
-from streamdsl.expr.arrow import as_arrow, text_array
+from streamdsl.expr.arrow_buffers import as_arrow, text_array
 
 numbers = np.arange(40_000)
 integers, few = as_arrow(numbers), as_arrow(numbers % 7)

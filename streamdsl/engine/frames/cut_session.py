@@ -17,7 +17,7 @@ from streamdsl.engine.frames.covered import covered
 from streamdsl.engine.frames.frame import MOST, ChangedRows, DisjointFrame, Policy, RowUpdate, WindowColumns, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.pairs import distinct, spread
 from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero

@@ -15,7 +15,7 @@ from streamdsl.engine.data_driven.sorted_index import Portion
 from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.pairs import distinct
 from streamdsl.engine.window_budget import Arrivals, WindowBudget

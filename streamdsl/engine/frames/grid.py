@@ -12,7 +12,7 @@ from streamdsl.engine.data_driven.timeline import UNTOUCHED, Touched
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered
 from streamdsl.engine.frames.frame import MOST, ChangedRows, Frame, Policy, RowUpdate, refuse_unending
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.window_budget import Arrivals

@@ -8,7 +8,7 @@ from streamdsl.engine.buffered.row_table import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Frame
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.payload import payload_order
 

@@ -21,8 +21,8 @@ from streamdsl.engine.frames.causes import breach, first_of
 from streamdsl.engine.frames.causes import causes as causes_of
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
-from streamdsl.engine.operators.grid import GridWindowOperator
+from streamdsl.engine.operators.framed_windows import Computing, FramedWindowOperator
+from streamdsl.engine.operators.grid_windows import GridWindowOperator
 from streamdsl.engine.pairs import all_but, distinct_pairs
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.lists import ListSource, items_of, list_source

@@ -24,7 +24,7 @@ from streamdsl.errors import CheckpointError
 from streamdsl.temporal import to_duration
 
 if TYPE_CHECKING:
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.query_session import Session
 
 FORMAT: Final = 5
 """Format 1 named functions and any loaded class, format 2 held rows back by another rule, formats 3 and 4 had other class names.

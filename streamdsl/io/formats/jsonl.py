@@ -12,7 +12,7 @@ from streamdsl.errors import SchemaError
 from streamdsl.io.columns import Columns, RowColumns
 from streamdsl.io.files import Files, Format, SparkFormat
 from streamdsl.io.layout import as_schema
-from streamdsl.io.times import Where, no_start
+from streamdsl.io.times import Place, no_start
 from streamdsl.result import Result
 from streamdsl.temporal.json_text import loads
 
@@ -38,7 +38,7 @@ class JsonLines(Files):
         first = 0
         for line, row in _json_rows(path):
             if self.start in needed and self.start not in row:
-                raise no_start(Where(self.start, path, first), len(held))
+                raise no_start(Place(self.start, path, first), len(held))
             check(row, path, line)
             held.append(row)
             if len(held) == rows:

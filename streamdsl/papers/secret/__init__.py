@@ -12,10 +12,10 @@ A tuple is `(value, t_app, t_sys, bid)`; of `(value, t_app)` the n-th arrives at
 
 from typing import TYPE_CHECKING
 
-from streamdsl.papers.secret import known_engines, names
+from streamdsl.papers.secret import known_engines, public_names
 from streamdsl.papers.secret.known_engines import *  # noqa: F403
-from streamdsl.papers.secret.names import *  # noqa: F403
 from streamdsl.papers.secret.profiled_query import run_as_of as run_as_of  # how `stream.as_of` runs under a profile
+from streamdsl.papers.secret.public_names import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers take all that is imported by a star
-    __all__ = sorted([*names.__all__, *known_engines.__all__])
+    __all__ = sorted([*public_names.__all__, *known_engines.__all__])

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.starting import open_session
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.errors import CheckpointError, EventError
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
-from streamdsl.io.frames import PhysicalRows
+from streamdsl.io.data_frames import PhysicalRows
 from streamdsl.plan.node import Node
 from streamdsl.spark.codec import arrow_type, decode_table, encode_table
 from streamdsl.spark.column_types import ColumnType

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.engine.state.classes import name_of
 from streamdsl.errors import CheckpointError, SessionError, SinkError, StreamDslError, UserCodeError

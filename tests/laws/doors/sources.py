@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import streamdsl as sd
 from streamdsl.io.formats import FORMATS
-from streamdsl.io.sources import bind
+from streamdsl.io.readers import bind
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from tests.formats import entries, known
 from tests.laws.doors.history import is_row

@@ -17,7 +17,7 @@ from streamdsl.demo.local_run import Answer, play, pushes
 from streamdsl.demo.main import agree, corrected
 from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, flights
-from streamdsl.demo.spark import difference, why_no_spark
+from streamdsl.demo.spark_run import difference, why_no_spark
 
 NOON = 1360342800
 

@@ -14,8 +14,8 @@ import streamdsl as sd
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import EmitPolicy, Operator, Piece
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator
-from streamdsl.engine.session import Session
+from streamdsl.engine.operators.columnar_windows import ColumnarWindowOperator
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import TimeOverflow, UnboundedOutputError, UserCodeError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.errors import HeldOutputWarning, QueryError, SessionError, UnboundedOutputError
 from tests.laws.incremental import IncrementalValues

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.udm import UDSO
 
 Query = sd.Stream[Any]

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed_windows import FramedWindowOperator
 from streamdsl.temporal import Insert
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.engine.operators import scan
-from streamdsl.engine.session import Session
+from streamdsl.engine.query_session import Session
 from streamdsl.errors import QueryError, UserCodeError
 from streamdsl.udm import UDSO
 from streamdsl.udm.repository import Repository

@@ -13,7 +13,7 @@ import streamdsl as sd
 from streamdsl.engine.data_driven.packing import Packing
 from streamdsl.engine.data_driven.sorted_index import SortedIndex
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operators.snapshot import SnapshotOperator
+from streamdsl.engine.operators.snapshot_windows import SnapshotOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Insert, Retract
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array, text_values
+from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy, text_array, text_values
 
 KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "bool"]
 TIMES = [pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.date32(), pa.date64(), pa.time32("ms"), pa.duration("ns")]

@@ -14,7 +14,7 @@ import pytest
 
 from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, UnitError
 from streamdsl.io.binding import Bound, Inserts
-from streamdsl.io.sources import read_arrow, read_polars
+from streamdsl.io.readers import read_arrow, read_polars
 from streamdsl.temporal import INFINITY, Insert
 
 BIG = 2**53 + 1

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.schema import Schema
-from streamdsl.io import sources
+from streamdsl.io import readers
 from streamdsl.io.libraries import is_frame
-from streamdsl.io.sources import bind, read_rows
+from streamdsl.io.readers import bind, read_rows
 from streamdsl.plan.node import Source
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, Cti, Insert, value_arrays
@@ -125,7 +125,7 @@ rows_of_pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6), st.tupl
 
 @given(rows_of_pairs, st.integers(1, 3))
 def test_rows_that_are_read_a_few_at_a_time_are_the_same_rows(rows: list[Any], size: int) -> None:
-    with patch.object(sources, "_AT_ONCE", size), patch.object(value_arrays, "_CHUNK", size):
+    with patch.object(readers, "_AT_ONCE", size), patch.object(value_arrays, "_CHUNK", size):
         found = bind(rows, TRIPS)
         assert repr(list(found.events())) == repr([Insert(number, *row) for number, row in enumerate(rows)])
         whole = found.whole()
@@ -134,7 +134,7 @@ def test_rows_that_are_read_a_few_at_a_time_are_the_same_rows(rows: list[Any], s
 
 
 def test_an_odd_payload_in_a_later_piece_is_told_by_its_number() -> None:
-    with patch.object(sources, "_AT_ONCE", 2), pytest.raises(SchemaError, match="event 3 "):
+    with patch.object(readers, "_AT_ONCE", 2), pytest.raises(SchemaError, match="event 3 "):
         bind([(1, 5, ("x",))] * 3 + [(1, 5, ("x", "y"))], TRIPS)
 
 

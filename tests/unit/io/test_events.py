@@ -14,7 +14,7 @@ from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, 
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for
-from streamdsl.io.sources import read_events, read_rows
+from streamdsl.io.readers import read_events, read_rows
 from streamdsl.temporal import INFINITY, MIN_TIME, MISSING, Cti, Insert, Record, Retract, edge_end, edge_start, interval, point
 
 DAY = datetime(2013, 2, 8)

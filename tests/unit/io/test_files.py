@@ -12,7 +12,7 @@ import pytest
 from streamdsl.errors import EventError, QueryError, UnitError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound
-from streamdsl.io.frames import events_to_pandas, history_to_arrow
+from streamdsl.io.data_frames import events_to_pandas, history_to_arrow
 from streamdsl.temporal import CHT, INFINITY, Insert
 from streamdsl.temporal.pandas_frames import HistoryColumns
 from tests.unit.io.written import DAY, lifetimes, payloads, read_csv, read_parquet, written

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.io.binding import Bound
-from streamdsl.io.frames import history_to_arrow, history_to_polars
-from streamdsl.io.sources import read_arrow, read_pandas, read_polars
+from streamdsl.io.data_frames import history_to_arrow, history_to_polars
+from streamdsl.io.readers import read_arrow, read_pandas, read_polars
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Record, Unit
 from streamdsl.temporal.pandas_frames import HistoryColumns
 from streamdsl.temporal.payload import payload_order

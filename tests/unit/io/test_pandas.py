@@ -15,7 +15,7 @@ import streamdsl as sd
 from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound, Inserts
-from streamdsl.io.sources import read_pandas
+from streamdsl.io.readers import read_pandas
 from streamdsl.temporal import INFINITY, Record, to_ticks
 
 BIG = 2**53 + 1

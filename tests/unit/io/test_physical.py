@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from streamdsl.errors import EventError, QueryError, SchemaError, UserCodeError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Inserts
-from streamdsl.io.frames import events_to_pandas
+from streamdsl.io.data_frames import events_to_pandas
 from streamdsl.io.physical import events_from_frame, is_physical
-from streamdsl.io.sources import read_frame, read_pandas, read_polars
+from streamdsl.io.readers import read_frame, read_pandas, read_polars
 from streamdsl.temporal import INFINITY, MISSING, Cti, Event, Insert, Retract, Unit
 
 IDS = st.integers() | st.text() | st.tuples(st.integers(0, 3), st.text(max_size=2))

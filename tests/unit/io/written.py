@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamdsl.io.binding import Bound
-from streamdsl.io.sources import read_files
+from streamdsl.io.readers import read_files
 from streamdsl.temporal import Insert
 
 DAY = 1360281600 * 10**6

@@ -127,7 +127,7 @@ NAMES = [
 NAMES += [
     f"{kind} {name}"
     for kind in ("object", "dict", "pickled")
-    for name in ("subprocess:Popen", "streamdsl.engine.session:Session")
+    for name in ("subprocess:Popen", "streamdsl.engine.query_session:Session")
 ]
 NAMES += [
     "sorted key list",

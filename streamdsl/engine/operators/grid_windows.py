@@ -12,7 +12,7 @@ from streamdsl.engine.frames.frame import ChangedRows
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.frontiers import quiet_until
 from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed_windows import FramedWindowOperator
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks

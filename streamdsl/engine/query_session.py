@@ -25,7 +25,7 @@ from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.libraries import is_frame
-from streamdsl.io.sources import read_frame
+from streamdsl.io.readers import read_frame
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types

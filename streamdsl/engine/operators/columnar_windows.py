@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.combining import combine_windows
 from streamdsl.engine.columnar.grid_numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.pending_deltas import Opened, PendingWindowDeltas
+from streamdsl.engine.columnar.slice_sums import combine_windows
 from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.data_driven.row_arguments import RowArguments
 from streamdsl.engine.data_driven.timeline import MOST, Touched

@@ -19,7 +19,7 @@ from streamdsl.engine.data_driven.row_arguments import RowArguments
 from streamdsl.engine.data_driven.timeline import RowChange, SnapshotTimeline
 from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
-from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
+from streamdsl.engine.operators.data_driven_windows import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError, TimeOverflow
-from streamdsl.expr.arrow import as_arrow, text_array
+from streamdsl.expr.arrow_buffers import as_arrow, text_array
 from streamdsl.expr.deferred import DeferredColumns
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow

@@ -31,10 +31,10 @@ from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, ChangedRows, Policy, RowUpdate
 from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import EmitPolicy, inputs_of
-from streamdsl.engine.operators.data_driven import DataDrivenOperator, TouchedWindows
+from streamdsl.engine.operators.data_driven_windows import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.operators.driver import WindowActions
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.sorting import order_by, stable_order
