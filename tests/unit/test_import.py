@@ -103,5 +103,5 @@ print(*(name for name in sys.modules if name.startswith("streamdsl.engine.operat
 
 @pytest.mark.parametrize("program", [RUN, SESSION], ids=["a run", "a session"])
 def test_a_first_run_over_arrow_tables_imports_what_it_needs(program: str) -> None:
-    operators = {f"streamdsl.engine.operators.{name}" for name in ("columnar", "driver", "group", "span")}
+    operators = {f"streamdsl.engine.operators.{name}" for name in ("columnar_windows", "driver", "group_apply", "span")}
     assert printed(TABLE + program + LOADED) == operators

@@ -146,6 +146,8 @@ class Chop(RowWise):
     filter_below = "more rows"
     keeps = Keeps.ROWS
     """Rows whose later pieces are still to come."""
+    follows_ctis = False
+    """With `emit="watermark"` the pieces of a cell that has not ended hold the CTI back."""
 
     input: Node
     cells: Hopping
