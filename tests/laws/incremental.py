@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -89,11 +90,11 @@ class IncrementalEnds(TimeSensitiveIncrementalUDA[int, Bag, tuple[Any, ...]]):
         return Counter()
 
     def add_event_to_state(self, state: Bag, event: IntervalEvent[int], window: WindowDescriptor) -> Bag:
-        state[(event.start_time, event.end_time, event.payload, *window)] += 1
+        state[self._seen(event, window)] += 1
         return state
 
     def remove_event_from_state(self, state: Bag, event: IntervalEvent[int], window: WindowDescriptor) -> Bag:
-        seen = (event.start_time, event.end_time, event.payload, *window)
+        seen = self._seen(event, window)
         assert state[seen] > 0, "what is removed was added"
         state[seen] -= 1
         return state
@@ -101,6 +102,12 @@ class IncrementalEnds(TimeSensitiveIncrementalUDA[int, Bag, tuple[Any, ...]]):
     def compute_result(self, state: Bag, window: WindowDescriptor) -> tuple[Any, ...]:
         assert all(seen[3:] == tuple(window) for seen in state.elements()), "events belong to the window as it is now"
         return (*window, *listed(state))
+
+    @staticmethod
+    def _seen(event: IntervalEvent[int], window: WindowDescriptor) -> tuple[Any, ...]:
+        """Return what is counted: every NaN is one object, as none is equal to another."""
+        payload = event.payload if event.payload == event.payload else math.nan
+        return (event.start_time, event.end_time, payload, *window)
 
 
 class Each(UDO[int, tuple[int, int]]):
