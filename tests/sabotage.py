@@ -1580,7 +1580,7 @@ SABOTAGES = (
         "streamdsl/engine/frames/window_table.py",
         "            column[slots] = None\n",
         "            pass\n",
-        "memory_is_flat or general_operator_after_every_push",
+        "states_of_windows_that_are_gone",
     ),
     Sabotage(
         "an hour is lost where clocks go back",

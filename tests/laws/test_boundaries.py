@@ -6,9 +6,10 @@ Rows and boundaries are drawn by hypothesis itself, so that what fails is shown 
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -226,3 +227,60 @@ def test_keys_that_are_gone_leave_nothing(name: str) -> None:
         sizes.append(sum(each["state_bytes"] for each in figures))
     # Keys are forgotten some hundreds at a time: once at least among the first half.
     assert max(sizes[15:]) < 1.25 * max(sizes[:15])
+
+
+class Held:
+    """A state of `Counting`, which can be found as long as somebody holds it."""
+
+    alive: ClassVar[weakref.WeakSet[Held]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self.n = 0
+        Held.alive.add(self)
+
+
+class Counting(sd.IncrementalUDA[Any, Held, int]):
+    """The number of payloads."""
+
+    def create_state(self) -> Held:
+        return Held()
+
+    def add_event_to_state(self, state: Held, payload: Any) -> Held:
+        state.n += 1
+        return state
+
+    def remove_event_from_state(self, state: Held, payload: Any) -> Held:
+        state.n -= 1
+        return state
+
+    def compute_result(self, state: Held) -> int:
+        return state.n
+
+
+@pytest.mark.parametrize("step", [1, 20])
+@pytest.mark.parametrize(
+    "windowed",
+    [
+        lambda g: g.tumbling_window(5),
+        lambda g: g.hopping_window(6, 3),
+        lambda g: g.session_window(2),
+        lambda g: g.snapshot_window(),
+        lambda g: g.count_window(2),
+    ],
+    ids=["tumbling", "hopping", "session", "snapshot", "count"],
+)
+def test_states_of_windows_that_are_gone_are_let_go(windowed: Any, step: int) -> None:
+    query = windowed(sd.source("s").group_by("k")).aggregate(Counting(), lambda e: e.v)
+    session = query.open()
+    given_rows: list[Any] = []
+    sent, left = [], []
+    for turn in range(16):
+        rows = [sd.Insert((turn, n), 99 * turn + n, 99 * turn + n + 2, payload(f"key {n % 30}", n)) for n in range(60)]
+        for first in range(0, len(rows), step):
+            sent += session.push(rows[first : first + step])
+        sent += session.push([sd.Cti(99 * turn + 90)])
+        given_rows += rows
+        left.append(len(Held.alive))
+    assert any(later < earlier for earlier, later in itertools.pairwise(left)), "windows are dropped some hundreds at a time"
+    assert max(left[8:]) <= 1.25 * max(left[:8])
+    assert_equal(CHT.from_events([*sent, *session.close()]), denote(query.plan(), {"s": CHT.from_events(given_rows)}))
