@@ -27,7 +27,7 @@ from tests.laws.harness import pushes_for
 from tests.laws.operators import Variant, operators
 from tests.laws.scenarios import scenario
 
-VARIANTS = [(name, variant) for name, variants in operators().items() for variant in variants[:: max(1, len(variants) // 6)]]
+VARIANTS = [(name, variant) for name, variants in operators().items() for variant in variants[:: max(1, len(variants) // 2)]]
 
 
 def concrete(cls: Any) -> Iterator[Any]:
