@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.consolidate import consolidated
@@ -11,7 +13,7 @@ from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import Piece, figures
 from streamdsl.engine.row_batch import size_of
 from streamdsl.expr.table import flatnonzero
-from streamdsl.temporal import MIN_TIME, Rejections
+from streamdsl.temporal import INFINITY, MIN_TIME, Rejections
 
 LEAST: Final = 256
 """The changes that may be kept beyond four times the live rows."""
@@ -20,8 +22,8 @@ LEAST: Final = 256
 class Published:
     """The live rows of a stream, which are those that can still change (RE >= CTI), and its CTI.
 
-    Batches are kept as they come. Once they have four times as many changes as rows were live the last time, all are
-    consolidated: amortized O(1) for each change.
+    Batches are kept as they come. Once they have four times as many changes as rows were live the last time, or half of those
+    rows have ended, all are consolidated: amortized O(1) for each change.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,8 @@ class Published:
         self._batches: list[Batch] = []
         self._changes = 0
         self._live = 0
+        self._half_ended = INFINITY
+        """The time by which half of the rows that were live the last time have ended."""
 
     def take(self, piece: Piece) -> None:
         """Add the next changes, and the CTI after them."""
@@ -38,8 +42,8 @@ class Published:
         if size := size_of(piece.batch):
             self._batches.append(piece.batch)
             self._changes += size
-            if self._changes > 4 * self._live + LEAST:
-                self.flush()
+        if self._changes > 4 * self._live + LEAST or (self._live > LEAST and self.cti > self._half_ended):
+            self.flush()
 
     def count(self, piece: Piece) -> None:
         """Count the next changes without keeping them: no query will read them."""
@@ -71,6 +75,7 @@ class Published:
         """Consolidate all changes into the rows that are live, in columns."""
         live = live_rows(Batch.concat(coalesced(self._batches)), self.cti)
         self._batches, self._changes, self._live = [live] if len(live) else [], len(live), len(live)
+        self._half_ended = int(np.partition(live.re_new, len(live) // 2)[len(live) // 2]) if len(live) else INFINITY
 
 
 def live_rows(changes: Batch, cti: int) -> Batch:

@@ -117,3 +117,12 @@ def _attached(rng: Random, host: Run, variant: Variant, query: Stream, folds: di
     if with_equal_parts(other.plan(), query.plan(), Source("out")) is not other.plan():
         return _attached(rng, host, variant, query, folds, output)
     return Reading(host, host.session.attach(other, emit), other, folds)
+
+
+def test_published_rows_that_have_ended_are_dropped_as_the_cti_passes_them() -> None:
+    session = sd.source("s").where(lambda e: e.v >= 0).open(engine_options={"attach": "on"})
+    session.push([sd.Insert(n, n, n + 9_000, {"v": n}) for n in range(6_000)])
+    kept = session.published["s"]._batches
+    assert sum(map(len, kept)) == 6_000
+    session.push([Cti(20_000)])
+    assert session.published["s"]._batches == []
