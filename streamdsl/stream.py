@@ -595,6 +595,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         node = in_calendar(self._node, period, offset)
         size, start = (to_duration(d, node.unit) for d in (period, offset))
+        if size <= 0:
+            raise QueryError(f"chop cuts rows at multiples of a positive period, not of {period!r}", hint="chop(10), chop('1m')")
         return self._over(algebra.Chop(node, Hopping(size, size, start)))
 
     @overload

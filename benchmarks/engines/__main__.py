@@ -14,7 +14,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Ask each engine, and print what explains it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description="the settings of SECRET of today's engines")
     parser.add_argument("engines", nargs="*", help=f"all, or some of: {', '.join(engines())}")
-    for name in parser.parse_args(arguments).engines or engines():
+    named = parser.parse_args(arguments).engines
+    if unknown := set(named) - engines().keys():
+        parser.error(f"there is no engine {', '.join(sorted(unknown))}; there are {', '.join(engines())}")
+    for name in named or engines():
         try:
             print(f"\n{name}: {shown(asked(engines()[name]))}", flush=True)
         except AbsentError as error:

@@ -71,7 +71,11 @@ class Files(ABC):
 
 @dataclass(frozen=True, slots=True)
 class SparkFormat:
-    """Spark's name of a format, and its options for reading and writing."""
+    """Spark's name of a format, and its options for reading and writing.
+
+    Spark ends the files that it writes in the name, unless the option `extension` says otherwise: they must end in the first
+    suffix of the format.
+    """
 
     name: str
     reading: Mapping[str, str] = field(default_factory=dict)
@@ -114,7 +118,10 @@ class Format:
 
 def no_such_file(path: str, title: str, error: Exception) -> SchemaError:
     """Return the error for a file that is not of the format that it is read as."""
-    return SchemaError(f"{path} is no {title} file: {error}", hint="each format has a source: from_csv, from_jsonl, ...")
+    return SchemaError(
+        f"{path} is no {title} file: {error}",
+        hint="its suffix says the format: rename it, or read it with the source of its format, as from_csv",
+    )
 
 
 def projection(needed: Sequence[str] | None) -> list[str] | None:

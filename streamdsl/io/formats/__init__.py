@@ -29,7 +29,12 @@ def open_files(paths: Paths, name: str | None, payload: PayloadLike, start: str)
     listed = paths_of(paths, *BY_SUFFIX)
     suffixes = sorted({Path(path).suffix for path in listed})
     names = {BY_SUFFIX[suffix].name if suffix in BY_SUFFIX else suffix for suffix in suffixes}
-    if len(names) > 1 or not names <= FORMATS.keys():
+    if unknown := sorted(names - FORMATS.keys()):
+        raise QueryError(
+            f"files that end in {', '.join(map(repr, unknown))} are of no format that is known",
+            hint=f"files end in {', '.join(BY_SUFFIX)}",
+        )
+    if len(names) > 1:
         raise QueryError(
             f"files that are read together are of one format, not {', '.join(map(repr, suffixes))}",
             hint=f"files end in {', '.join(BY_SUFFIX)}",

@@ -13,6 +13,7 @@ from itertools import combinations
 from tests.laws.doors.case import DIMENSIONS, ROWS, legal
 from tests.laws.doors.covering import legal_pairs, pairs_of
 from tests.laws.doors.law import law
+from tests.laws.doors.sources import DOORS
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -63,14 +64,17 @@ def report(chosen: list[int], examples: int, chance: int) -> int:
 def main() -> int:
     parser = ArgumentParser(prog="python -m tests.laws.doors")
     parser.add_argument("--run", nargs="*", type=int, metavar="n", help="how many examples, and of which rows")
-    parser.add_argument("--of", metavar="NAME", help="the rows of this source alone, such as a format of files")
+    parser.add_argument("--of", metavar="NAME", help="the rows of this source alone, or of this format of files")
     parser.add_argument("--chance", type=int, default=int.from_bytes(os.urandom(3)))
     said = parser.parse_args()
     if said.run is None:
         print(table(ROWS))
         return 0
     examples, *chosen = said.run or [2]
-    named = [number for number, row in enumerate(ROWS) if said.of in (None, row["source"].partition(", ")[0])]
+    door = DOORS.get(said.of, said.of)
+    named = [number for number, row in enumerate(ROWS) if door in (None, row["source"].partition(", ")[0])]
+    if not chosen and not named:
+        parser.error(f"no row has the source {said.of!r}; there are {', '.join([*DOORS, *DIMENSIONS['source']])}")
     return report(chosen or named, examples, said.chance)
 
 

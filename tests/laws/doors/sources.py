@@ -21,7 +21,8 @@ from tests.formats import entries, known
 from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
-FILES = {entry.door or entry.name: entry for entry in entries().values()}
+DOORS = {entry.name: entry.door or entry.name for entry in entries().values()}
+FILES = {DOORS[entry.name]: entry for entry in entries().values()}
 LIBRARIES = ("pandas", "polars", "Arrow", *FILES)
 SOURCES = (
     "objects",
