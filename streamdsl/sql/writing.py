@@ -26,6 +26,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.sql.grammar import quoted
 from streamdsl.temporal import INFINITY
+from streamdsl.temporal.identifiers import snake
 from streamdsl.temporal.time import CHRONON
 from streamdsl.udm import builtin
 from streamdsl.udm.bound_agg import BoundAgg
@@ -71,7 +72,7 @@ def written(node: Node) -> str:
             return _grouped(below, key, body, node.projection)
         case Join(projection=Make(schema=schema)) if schema.shape is Shape.RECORD and node.matching.where is None:
             return _joined(node)
-    raise _unsaid(node.name)
+    raise _unsaid(snake(node.name))
 
 
 def _unsaid(what: str, hint: str = "") -> QueryError:
@@ -105,7 +106,7 @@ def _window(node: WindowAggregate) -> str:
             return f"SESSION({_list([gap, *([] if longest is None else [longest])])})"
         case Snapshot():
             return "SNAPSHOT()"
-    raise _unsaid(f"windows of the kind {type(node.windows).__name__}")
+    raise _unsaid(f"windows of the kind {node.windows.kind}")
 
 
 def _aggregates(node: WindowAggregate) -> str:

@@ -54,6 +54,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert list(broken(page)) == []
 
 
+BASES = [ROOT / base for base in ("", "streamdsl", "streamdsl/engine", "tests")]
+INVENTED = ("my_node", "bursts", "test_bursts")
+"""Modules that the recipes of CONTRIBUTING.md make."""
+
+
+@EACH_PAGE
+def test_modules_are_named_as_they_are(page: Path) -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+)\.py`", "\n".join(prose(page.read_text())))
+    if page.name != "CHANGELOG.md":
+        wrong = [name for name in named if not any((base / f"{name}.py").exists() for base in BASES)]
+        assert [name for name in wrong if name.rpartition("/")[2] not in INVENTED] == []
+
+
 @EACH_PAGE
 def test_examples_are_marked_as_code(page: Path) -> None:
     """Outside a block, `>>>` is a quotation of a quotation of a quotation."""

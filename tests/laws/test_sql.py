@@ -233,7 +233,7 @@ def test_a_stream_may_have_any_name_over_batches_too(name: str) -> None:
 
 
 def test_what_has_no_words_in_sql_is_said() -> None:
-    with pytest.raises(sd.errors.QueryError, match="there is no SQL for Shift"):
+    with pytest.raises(sd.errors.QueryError, match="there is no SQL for shift"):
         S.shift(3).to_sql()
 
 

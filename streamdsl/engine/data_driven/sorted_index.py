@@ -121,8 +121,7 @@ class SortedIndex:
         return numbers, slots
 
     def has_more(self, low: int, high: int, most: int) -> bool:
-        """Say whether there are more than `number` entries from `low` to `high`; a few less may count as more.
-
+        """Say whether there are more than `most` entries from `low` to `high`; a few less may count as more.
 
         >>> index = SortedIndex()
         >>> for number in (3, 7, 9):

@@ -137,7 +137,10 @@ class Frame(ABC):
         self.split: Split = NO_SPLIT
         """The windows of the last change that were split from others."""
         self.formed: Rows = np.empty(0, dtype=np.intp)
-        """The windows of the last change that were made by rows which are not their first ones."""
+        """The windows that have a result because of a row of the last change that is not their first one.
+
+        A result that is time-bound begins with the row that made its window.
+        """
         self.due: Rows = np.empty(0, dtype=np.intp)
         """The windows whose timers are due in this step."""
         self.clock = MIN_TIME
@@ -307,7 +310,7 @@ class Frame(ABC):
         return int(self.closed_until(cti, rows).min())
 
     def closed_until(self, cti: int, rows: Arrangement) -> Ticks:
-        """Return for each partition the time until which windows are closed: a window with W.RE <= it is."""
+        """Return for each partition the time until which windows are closed: none with W.RE <= it changes, goes or comes."""
         return np.minimum(self.first_alive(cti, rows), cti)
 
 
