@@ -81,7 +81,9 @@ class GridNumbers:
         each = grid.per_point
         if self.stop != ENDLESS or each is None or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
             return None
-        first, stop = grid.first_ending_after(low), grid.first_ending_after(batch.high_water) + each
+        if (high := batch.high_water) + CHRONON == INFINITY:  # a row that starts in the last tick never ends
+            return None
+        first, stop = grid.first_ending_after(low), grid.first_ending_after(high) + each
         return WindowRanges(grid.firsts_ending_after(batch.le), None, None, each, first, stop)
 
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
