@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -73,16 +72,24 @@ class AggregatedWindows(WindowPeriods, Protocol):
         """Return what a user sees of an exception in one of them."""
 
 
-@contextmanager
-def reported(requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None) -> Iterator[None]:
-    """Raise an exception of user code as the error of the window that comes next, after those of which results are `found`."""
-    try:
-        yield
-    except StreamDslError:
-        raise
-    except Exception as error:
-        number = len(found)
-        raise requested.error(number if windows is None else int(windows[number]), error) from error
+class ReportedErrors:
+    """A context that raises an exception of user code as the error of the next window, after those of which results are `found`.
+
+    It is no generator, which would let a StopIteration of user code pass as it is.
+    """
+
+    def __init__(self, requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None) -> None:
+        self.requested = requested
+        self.found = found
+        self.windows = windows
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StreamDslError):
+            number = len(self.found)
+            raise self.requested.error(number if self.windows is None else int(self.windows[number]), error) from error
 
 
 class NotPlainError(ArithmeticError):
@@ -176,7 +183,7 @@ class MemberAggregate:
         column, spans = values.in_windows()
         given = _given(function, column)
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        with reported(requested, found):
+        with ReportedErrors(requested, found):
             for lo, hi in spans:
                 found.append(_as_payloads(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
         return found
@@ -204,7 +211,7 @@ class StateAggregate(MemberAggregate):
         """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
-        with reported(requested, after):
+        with ReportedErrors(requested, after):
             for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
                 period = self._period(requested, number)
@@ -240,7 +247,7 @@ class StateAggregate(MemberAggregate):
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
         for start, stop, first, last in zip([0, *ends], ends, firsts, lasts, strict=False):
             merged: list[Held] = []
-            with reported(requested, merged, np.arange(first, last)):
+            with ReportedErrors(requested, merged, np.arange(first, last)):
                 part = Held(module.add_events_to_state(module.create_state(), given(start, stop)), stop - start)
                 for held in states[first:last]:
                     merged.append(merge(module, held, part))
@@ -250,7 +257,7 @@ class StateAggregate(MemberAggregate):
     def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         """Return copies of states, for windows that start with the members of others."""
         found: list[Held] = []
-        with reported(requested, found, windows):
+        with ReportedErrors(requested, found, windows):
             for held in states.tolist():
                 found.append(copied(self.function, held))
         return object_column(found)
@@ -258,7 +265,7 @@ class StateAggregate(MemberAggregate):
     def shown(self, requested: AggregatedWindows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
-        with reported(requested, found):
+        with ReportedErrors(requested, found):
             for held in states:
                 found.append(self._finished(requested, len(found), held) if held.n_members else empty_result(self.function))
         return column_of(found)
@@ -326,7 +333,7 @@ class ExtremumAggregate(StateAggregate):
         found = self._of_columns(values)
         best = self._of_each(values, requested) if found is None else found.tolist()
         after: list[Any] = []
-        with reported(requested, after):  # what came and what was there may have no order
+        with ReportedErrors(requested, after):  # what came and what was there may have no order
             for held, come_best in zip(states, best, strict=True):
                 came = self.NOTHING if come_best is None else come_best
                 after.append(came if held is None else self._better(held, came))

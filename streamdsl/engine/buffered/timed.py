@@ -13,10 +13,10 @@ from streamdsl.engine.buffered.modules import (
     ExtremumAggregate,
     InsertedRow,
     MemberAggregate,
+    ReportedErrors,
     Sees,
     StateAggregate,
     WindowPeriods,
-    reported,
 )
 from streamdsl.engine.buffered.ranked import RankedAggregate
 from streamdsl.engine.buffered.runs import Order
@@ -79,7 +79,7 @@ class TimedAggregate(MemberAggregate):
     def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows) -> Column:
         function, found = self.function, list[Any]()
         events, spans = self._events(values, le, re, requested)
-        with reported(requested, found):
+        with ReportedErrors(requested, found):
             for number, (start, stop) in enumerate(spans):
                 if start < stop:
                     window = requested.period(number)
