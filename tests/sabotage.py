@@ -170,7 +170,7 @@ SABOTAGES = (
         "rows that are chopped are not kept",
         "streamdsl/plan/nodes/lifetimes.py",
         "keeps = Keeps.ROWS",
-        "return Keeps.NOTHING",
+        "keeps = Keeps.NOTHING",
         "keeps_nothing_holds_no_events and chop",
     ),
     Sabotage(
