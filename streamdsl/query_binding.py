@@ -12,7 +12,7 @@ from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.parameters import bound_to, parameters, with_sources
 from streamdsl.plan.units import in_unit
-from streamdsl.running import sources
+from streamdsl.running import runnable_sources
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -26,7 +26,7 @@ def bind(query: Query, named: Mapping[str, Any], queries: Mapping[str, Query]) -
     from streamdsl.io.readers import bind as bind_input
 
     plan, bindings = query[0], dict(query[1])
-    open_sources, open_parameters = sources(plan), parameters(plan)
+    open_sources, open_parameters = runnable_sources(plan), parameters(plan)
     values: dict[str, Constant] = {}
     inputs: dict[str, Any] = {}
     for name, value in named.items():

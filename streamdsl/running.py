@@ -11,7 +11,7 @@ from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.explain import RUNS
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.types import output_types
@@ -133,7 +133,7 @@ def check_engine(engine: str) -> None:
 
 def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options) -> Session[Any]:
     """Start a session of the local engine."""
-    sources(plan)
+    runnable_sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import open_session as open_local
 
@@ -144,7 +144,7 @@ def restore_session(
     plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool, types: Iterable[type]
 ) -> Session[Any]:
     """Restore a session of the local engine from a checkpoint file."""
-    sources(plan)
+    runnable_sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
     from streamdsl.engine.state.whole_files import read_whole
@@ -152,21 +152,21 @@ def restore_session(
     return restored(plan, own, read_whole(path), trust, types)
 
 
-def sources(plan: Node) -> dict[str, Source]:
+def runnable_sources(plan: Node) -> dict[str, Source]:
     """Return the sources of a plan by name; raises `QueryError` for the sub-query of a group, which cannot run alone."""
     if plan.level >= 0:
         raise QueryError(
             "this query is the inside of group_by(...).apply(...), and runs only as a part of it",
             hint="return it from the lambda that apply was given",
         )
-    return {node.source: node for node in plan.walk() if isinstance(node, Source)}
+    return sources(plan)
 
 
 def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dict[str, Bound]:
     """Return the input of each source of a plan; raises `QueryError` for a source without input, and for an unknown name."""
     from streamdsl.io.readers import bind
 
-    named = sources(plan)
+    named = runnable_sources(plan)
     if not isinstance(given, Mapping):
         raise QueryError(
             f"the bindings give each source its input by name, they are not a {type(given).__name__}",

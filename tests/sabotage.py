@@ -176,23 +176,15 @@ SABOTAGES = (
     Sabotage(
         "counted windows are apart",
         "streamdsl/windows/count.py",
-        """    def ends(self) -> Ends:
-        return Ends.ALWAYS""",
-        """    def ends(self) -> Ends:
-        return Ends.ALWAYS
-
-    @property
-    def are_apart(self) -> bool:
-        return True""",
+        "    ends = Ends.ALWAYS\n",
+        "    ends = Ends.ALWAYS\n    are_apart = True\n",
         "windows_are_what_their_kind_says",
     ),
     Sabotage(
         "ends of rows do not count in snapshots",
         "streamdsl/windows/snapshot.py",
-        """    def ends_count(self) -> bool:
-        return True""",
-        """    def ends_count(self) -> bool:
-        return False""",
+        "ends_count = True",
+        "ends_count = False",
         "ends_do_not_count",
     ),
     Sabotage(

@@ -7,7 +7,7 @@ from typing import Any
 from streamdsl.checks.all_checks import findings
 from streamdsl.checks.finding import Finding
 from streamdsl.errors import QueryError
-from streamdsl.running import sources
+from streamdsl.running import runnable_sources
 from streamdsl.stream import Stream
 
 
@@ -33,5 +33,5 @@ def check(query: Stream[Any]) -> list[Finding]:
         raise QueryError(
             f"check takes a query, not {query!r}", hint="for groups or windows, check the result of aggregate or apply"
         )
-    sources(query._node)
+    runnable_sources(query._node)
     return findings(query._node, query._bindings)

@@ -11,7 +11,6 @@ from streamdsl.expr.nodes import Opaque, reads
 from streamdsl.plan.node import Join, Matching, Node, Where, WindowApply
 from streamdsl.plan.properties import expressions
 from streamdsl.rewrite.filter_conditions import conjuncts, is_plain
-from streamdsl.udm.window_lambda import OpaqueWindow
 
 WRITE_EXPRESSIONS = (
     "write & | sd.not_ for and or not, sd.when(c).then(a).otherwise(b) for if; put other code into a function under @sd.udf"
@@ -24,7 +23,7 @@ def opaque_lambdas(node: Node, plan: PlanView) -> Iterator[Finding]:
         yield plan.finding(
             node, "note", "calls its lambda row by row: it could not be traced to an expression", WRITE_EXPRESSIONS
         )
-    if any(isinstance(module, OpaqueWindow) for module in node.modules):
+    if any(module.is_opaque for module in node.modules):
         what = "calls its window lambda for every window: it could not be traced to aggregates"
         yield plan.finding(node, "note", what, WRITE_EXPRESSIONS)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.denote import combining, grouping, pattern_matches, source, span, windowed
 from streamdsl.denote.environment import Environment
-from streamdsl.denote.source import history, sources
+from streamdsl.denote.source import history
 from streamdsl.denote.windowed import describe
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import by_name, labels
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import Node, sources
 from streamdsl.temporal import CHT, INFINITY, Rejections
 
 if TYPE_CHECKING:

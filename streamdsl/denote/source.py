@@ -8,7 +8,7 @@ from typing import Any
 from streamdsl.denote.environment import Environment
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Source
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejections, Unit, plain
 
 
@@ -47,12 +47,3 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
     if rejected is not None:
         rejected.extend(table.rejected)
     return CHT(rows, unit)
-
-
-def sources(plan: Node) -> dict[str, Source]:
-    """Return the sources that a plan reads, including those in group-apply bodies, by name.
-
-    >>> list(sources(Source("trips")))
-    ['trips']
-    """
-    return {node.source: node for node in plan.walk_all() if isinstance(node, Source)}

@@ -14,7 +14,7 @@ from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import OUTPUT, RunningQuery
 from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
-from streamdsl.plan.node import Group, Node, Source
+from streamdsl.plan.node import Group, Node, Source, sources
 from streamdsl.plan.parameters import settled, with_sources
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.rewrite import with_equal_parts
@@ -85,7 +85,7 @@ def attached(host: RunningQuery[Any], query: Stream[T], emit: EmitMode | Emit, o
     """Return a query on the streams of a running one as they stand."""
     written = settled(_plan_of(query))
     unit = _common_unit(host, in_calendar(written, *emit.durations) if isinstance(emit, Emit) else written)
-    theirs = {node.source: node for node in in_unit(host.written, unit).walk() if isinstance(node, Source)}
+    theirs = sources(in_unit(host.written, unit))
     plan = _reading_output(written, host.written, unit)
     tables = {name: _read(node, query._bindings[name]) for name, node in _tables(plan, theirs, query._bindings).items()}
     opened = OpenedPlan.of(with_sources(plan, theirs), emit, options)._replace(written=written)

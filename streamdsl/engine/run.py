@@ -12,7 +12,7 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, sources
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
 from streamdsl.temporal import INFINITY, Rejections, all_rejected
@@ -52,18 +52,9 @@ def run_outputs(
     if last is None:
         session.end(limit)
     return [
-        Result(Outcome(steps, session.unit), session.rejected_by(sources_of(part)))
+        Result(Outcome(steps, session.unit), session.rejected_by(list(sources(part))))
         for part, steps in zip(plan.parts, session.steps, strict=True)
     ]
-
-
-def sources_of(plan: Node) -> list[str]:
-    """Return the names of the sources that a plan reads.
-
-    >>> sources_of(Source("trips"))
-    ['trips']
-    """
-    return list(dict.fromkeys(node.source for node in plan.walk() if isinstance(node, Source)))
 
 
 class _Run(Session[Any]):

@@ -18,7 +18,7 @@ from streamdsl.jobs.input_files import inputs_of
 from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
 from streamdsl.jobs.status_line import StatusLine
 from streamdsl.naming import named_query
-from streamdsl.running import sources
+from streamdsl.running import runnable_sources
 
 _SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
@@ -72,7 +72,7 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 
 def _job(options: argparse.Namespace) -> Job:
     query = named_query(options.query, "run")
-    named = sources(query._node)
+    named = runnable_sources(query._node)
     by_name = BY_SUFFIX.get(options.output.suffix, FORMATS["parquet"]).name
     kind = options.format or ("table" if options.checkpoint else by_name)
     inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)

@@ -38,16 +38,3 @@ class Nearness:
             return None
         distance = abs(right - left)
         return (distance, is_later) if distance <= self.tolerance else None
-
-    def settles(self, left: int, best: Distance | None) -> int:
-        """Return the CTI from which on the nearest right rows of a left LE are final, given the distance of the best so far.
-
-        >>> Nearness("back").settles(10, None), Nearness("forward", 5).settles(10, None)
-        (11, 16)
-        >>> Nearness("nearest").settles(10, (3, True))
-        14
-        """
-        if self.direction == "back":
-            return left + 1
-        wait = self.tolerance + 1 if best is None else max(1, best[0] + best[1])
-        return min(left + wait, INFINITY)

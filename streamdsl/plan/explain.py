@@ -10,7 +10,6 @@ from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.properties import expressions
-from streamdsl.udm.window_lambda import OpaqueWindow
 
 RUNS: Final[dict[str, Callable[[Node], Mapping[str, str]]]] = {}
 """By engine name, a function from a plan to the implementation of each operator, by label. Engines register themselves here."""
@@ -93,4 +92,4 @@ def _facts(node: Node) -> list[str]:
 
 
 def _opaque(node: Node) -> bool:
-    return any(map(is_opaque, expressions(node))) or any(isinstance(module, OpaqueWindow) for module in node.modules)
+    return any(map(is_opaque, expressions(node))) or any(module.is_opaque for module in node.modules)

@@ -21,7 +21,7 @@ from streamdsl.plan.nodes.lifetimes import (
     shift,
     to_points_at_end,
 )
-from streamdsl.plan.nodes.origins import Calendar, Group, Source
+from streamdsl.plan.nodes.origins import Calendar, Group, Source, sources
 from streamdsl.plan.nodes.rows import Select, SelectMany, Where
 from streamdsl.plan.nodes.windowed import WindowAggregate, WindowApply, Windowed
 
@@ -60,6 +60,7 @@ __all__ = [
     "extend",
     "quantize",
     "shift",
+    "sources",
     "to_points_at_end",
 ]
 

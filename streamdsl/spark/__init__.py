@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.denote.source import history, sources
+from streamdsl.denote.source import history
 from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.plan.explain import drawn
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.result import Result
 from streamdsl.spark.execution_notes import explain_spark, physical_plan
 from streamdsl.spark.lower import lower, lowering

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Group, Node, Source
+from streamdsl.plan.node import Group, Node, sources
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.lowering_context import ExecutionNote
@@ -24,6 +24,7 @@ def explain_spark(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict[s
     Without flows sources are taken as declared; a column of unknown type is taken for a number or text. Nothing runs, and no
     session is needed.
 
+    >>> from streamdsl.plan.node import Source
     >>> from streamdsl.plan.node import shift
     >>> explain_spark(shift(Source("trips"), 5))
     {'source:trips': 'native', 'shift_1': 'native'}
@@ -45,7 +46,7 @@ def execution_notes(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict
 
 def declared_sources(plan: Node) -> dict[str, Flow]:
     """Return the flows of a plan's sources by their declarations alone."""
-    return {node.source: declared_source(node) for node in plan.walk_all() if isinstance(node, Source)}
+    return {name: declared_source(node) for name, node in sources(plan).items()}
 
 
 def physical_plan(frame: DataFrame) -> str:

@@ -50,6 +50,8 @@ class UDM(ABC):
     time_sensitive: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
     returns_many: ClassVar[bool] = False
+    is_opaque: ClassVar[bool] = False
+    """Stands for a lambda over windows that could not be traced to aggregates."""
     vectorized: ClassVar[bool] = False
     """Payloads are passed as an ndarray (scalars), or as a mapping of ndarrays by field (records)."""
     deterministic: ClassVar[bool] = True

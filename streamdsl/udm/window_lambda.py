@@ -265,6 +265,7 @@ def _variables(instruction: dis.Instruction) -> tuple[Any, ...]:
 class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
     """A window lambda that cannot be traced, as one aggregate of whole payloads; lifetimes are clipped by the query's `clip`."""
 
+    is_opaque: ClassVar[bool] = True
     order_insensitive: ClassVar[bool] = False
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:

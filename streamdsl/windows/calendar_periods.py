@@ -77,9 +77,7 @@ class CalendarPeriods(Grid):
     def time_unit(self) -> Unit | None:
         return self.unit
 
-    @property
-    def are_apart(self) -> bool:
-        return True
+    are_apart = True
 
     @property
     def longest(self) -> int:
@@ -89,9 +87,7 @@ class CalendarPeriods(Grid):
     def least_hop(self) -> int:
         return (self._days * self._per_day) // 2 if self._in_days else 27 * self._months * self._per_day
 
-    @property
-    def per_point(self) -> int | None:
-        return 1
+    per_point = 1
 
     def fewest(self) -> CalendarPeriods:
         return self

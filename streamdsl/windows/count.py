@@ -37,17 +37,13 @@ class Count(Windows):
         if self.by not in ("start", "end"):
             raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}', hint='count_window(3, by="end")')
 
-    @property
-    def ends(self) -> Ends:
-        return Ends.ALWAYS
+    ends = Ends.ALWAYS
 
     @property
     def ends_count(self) -> bool:
         return self.by == "end"
 
-    @property
-    def completed_by_rows(self) -> bool:
-        return True
+    completed_by_rows = True
 
     @property
     def horizon(self) -> int:

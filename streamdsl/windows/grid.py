@@ -20,6 +20,13 @@ class Grid(Windows):
     Methods for a single window may return times outside of int64; methods for arrays are called for times >= `lowest` only.
     """
 
+    kind = "grid"
+    by_clock = True
+    ends = Ends.ALWAYS
+    ends_count = True
+    completed_by_rows = False
+    follows_ctis = True
+
     @abstractmethod
     def start(self, k: int) -> int:
         """Return the LE of window number `k`, which may lie outside of the range of times."""
@@ -76,30 +83,6 @@ class Grid(Windows):
     def lowest(self) -> int:
         """A time from which on all windows, and the intermediate values of their computation, fit into int64."""
         return MIN_TIME + self.longest + self.least_hop
-
-    @property
-    def kind(self) -> str:
-        return "grid"
-
-    @property
-    def by_clock(self) -> bool:
-        return True
-
-    @property
-    def ends(self) -> Ends:
-        return Ends.ALWAYS
-
-    @property
-    def ends_count(self) -> bool:
-        return True
-
-    @property
-    def completed_by_rows(self) -> bool:
-        return False
-
-    @property
-    def follows_ctis(self) -> bool:
-        return True
 
     @property
     def horizon(self) -> int:

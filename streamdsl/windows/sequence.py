@@ -51,21 +51,14 @@ class Sequenced(Windows):
         """Whether the order of simultaneous rows can affect windows."""
         return self.sequence.domain == "position"
 
-    @property
-    def are_apart(self) -> bool:
-        return True
+    are_apart = True
 
     @property
     def ends(self) -> Ends:
         return Ends.NEVER if self.sequence.lasts else Ends.ALWAYS
 
-    @property
-    def ends_count(self) -> bool:
-        return False
-
-    @property
-    def completed_by_rows(self) -> bool:
-        return True
+    ends_count = False
+    completed_by_rows = True
 
     @property
     def horizon(self) -> int:

@@ -48,21 +48,10 @@ class Session(Windows):
     def kind(self) -> str:
         return "session" if self.max_duration is None else "cut_session"
 
-    @property
-    def are_apart(self) -> bool:
-        return True
-
-    @property
-    def ends(self) -> Ends:
-        return Ends.WITH_ROWS
-
-    @property
-    def ends_count(self) -> bool:
-        return True
-
-    @property
-    def completed_by_rows(self) -> bool:
-        return False
+    are_apart = True
+    ends = Ends.WITH_ROWS
+    ends_count = True
+    completed_by_rows = False
 
     @property
     def horizon(self) -> int:

@@ -23,25 +23,11 @@ class Snapshot(Windows):
     [Lifetime(le=1, re=4), Lifetime(le=4, re=8), Lifetime(le=8, re=12)]
     """
 
-    @property
-    def are_apart(self) -> bool:
-        return True
-
-    @property
-    def ends(self) -> Ends:
-        return Ends.WITH_ROWS
-
-    @property
-    def ends_count(self) -> bool:
-        return True
-
-    @property
-    def completed_by_rows(self) -> bool:
-        return True
-
-    @property
-    def horizon(self) -> int:
-        return 1
+    are_apart = True
+    ends = Ends.WITH_ROWS
+    ends_count = True
+    completed_by_rows = True
+    horizon = 1
 
     def settled(self, lives: Sequence[Lifetime], c: int, time_sensitive: bool, reads_re: bool) -> int:
         """c for a time-insensitive module, else the last endpoint before c, as the snapshot from there may still be cut.

@@ -66,6 +66,11 @@ class Windows(ABC):
         return ALL_TIME
 
     @property
+    def least_hop(self) -> int:
+        """A lower bound of the average duration from one window's start to the next one's, of windows that do not overlap."""
+        return self.longest
+
+    @property
     def are_apart(self) -> bool:
         """Whether no two windows of the same rows overlap."""
         return False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamdsl as sd
-from streamdsl.denote import sources
+from streamdsl.plan.node import sources
 
 Trips = sd.Stream[Any]
 WORDS = ["van", "Vienna", "", "Wien", "ab"]

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.denote.source import history, sources
+from streamdsl.denote.source import history
 from streamdsl.errors import EventError, SchemaError
+from streamdsl.plan.node import sources
 from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal

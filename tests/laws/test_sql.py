@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl import cql
-from streamdsl.denote import sources
+from streamdsl.plan.node import sources
 from streamdsl.testing import assert_cht_equal
 from tests.laws.profiles import examples
 

@@ -13,8 +13,8 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.denote.source import sources
 from streamdsl.errors import QueryError
+from streamdsl.plan.node import sources
 from streamdsl.spark import Meter, canonical
 from streamdsl.temporal import CHT
 from tests.spark.helpers import history, stream

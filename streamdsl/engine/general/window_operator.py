@@ -31,7 +31,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
 from streamdsl.udm.invoke import EXCLUDED, Stamped
-from streamdsl.windows import Grid, Output
+from streamdsl.windows import Output
 from streamdsl.windows.spec import ALL_TIME
 
 
@@ -198,9 +198,12 @@ class GeneralWindowOperator(Operator):
         size = windows.longest
         if size == ALL_TIME:
             return 0
-        hop = windows.least_hop if isinstance(windows, Grid) else size
         return arrivals.beyond(
-            self.high_water if self.groups else None, size, hop, arrivals.rows if self.is_grouped else 1, len(self.groups)
+            self.high_water if self.groups else None,
+            size,
+            windows.least_hop,
+            arrivals.rows if self.is_grouped else 1,
+            len(self.groups),
         )
 
     def forget(self, cti: int) -> None:

@@ -87,7 +87,7 @@ class Reach:
         return as_near
 
     def may_improve(self, le: Ticks, best: Ticks, cti: int) -> NDArray[np.bool_]:
-        """Say of left rows whether a right row that is as near as the best may still arrive (`Nearness.settles`)."""
+        """Say of left rows whether a right row that is as near as the best may still arrive."""
         if cti == INFINITY:
             return np.zeros(len(le), dtype=np.bool_)
         is_open: NDArray[np.bool_] = le >= cti

@@ -22,8 +22,28 @@ class Origin(Node):
     keeps = Keeps.NOTHING
 
 
+class Declared(Origin):
+    """The base of origins whose rows have a declared payload and unit of time."""
+
+    __slots__ = ()
+
+    payload: Schema | None
+    time_unit: Unit | None
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.payload
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.time_unit
+
+    def describe(self) -> str:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
-class Source(Origin):
+class Source(Declared):
     """An input stream, bound by its name; the rows of a `table` are read before those of all other sources."""
 
     row_wise = True
@@ -40,23 +60,12 @@ class Source(Origin):
         if self.progress is not None and self.progress.clock is not None:
             check_function(self.progress.clock, "the time", instead="return the nanoseconds since 1970")
 
-    @property
-    def schema(self) -> Schema | None:
-        return self.payload
-
-    @property
-    def unit(self) -> Unit | None:
-        return self.time_unit
-
-    def describe(self) -> str:
-        return ""
-
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return Open(self, depends_on_data=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Origin):
+class Group(Declared):
     """Inside a `GroupApply`: the rows of one group. `level` is the nesting depth, 0 for the outermost group-apply."""
 
     row_wise = False
@@ -65,17 +74,6 @@ class Group(Origin):
     payload: Schema | None
     time_unit: Unit | None
     level: int = 0
-
-    @property
-    def schema(self) -> Schema | None:
-        return self.payload
-
-    @property
-    def unit(self) -> Unit | None:
-        return self.time_unit
-
-    def describe(self) -> str:
-        return ""
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         """Groups have the rows of the group-apply's input."""
@@ -104,3 +102,12 @@ class Calendar(Origin):
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return Open(self) if self.end == INFINITY else None
+
+
+def sources(plan: Node) -> dict[str, Source]:
+    """Return the sources that a plan reads, by name.
+
+    >>> list(sources(Source("trips")))
+    ['trips']
+    """
+    return {node.source: node for node in plan.walk_all() if isinstance(node, Source)}

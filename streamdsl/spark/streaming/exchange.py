@@ -16,7 +16,7 @@ from streamdsl.engine.lower import Graph, lower
 from streamdsl.engine.operator import Piece
 from streamdsl.errors import EventError, SchemaError, UserCodeError
 from streamdsl.expr.evaluate import RowError
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.spark.codec import decode_table, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.row_stage import PayloadColumn
@@ -201,7 +201,7 @@ class _RouteSender:
         self._payload = payload
         self._graph: Graph | None = None if isinstance(route.pushed_down, Source) else lower(route.pushed_down)
         self._as_it_is = self._graph is None and payload.type == route.out
-        self._name = next(node.source for node in route.pushed_down.walk() if isinstance(node, Source))
+        self._name = next(iter(sources(route.pushed_down)))
 
     def sent(self, rows: Any) -> list[Message]:
         route = self._route

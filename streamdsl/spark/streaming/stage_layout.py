@@ -9,7 +9,7 @@ from typing import Any
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
@@ -134,7 +134,7 @@ class _StageLayout:
         policy = source.progress
         if policy is None or policy.kind != "imported":
             return None
-        named = {node.source: node for node in self._plan.walk() if isinstance(node, Source)}
+        named = sources(self._plan)
         if policy.source not in named:
             raise QueryError(
                 f"the source {source.source!r} imports its CTIs from {policy.source!r}, which this query does not read",

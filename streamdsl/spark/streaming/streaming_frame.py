@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 
-from streamdsl.denote.source import sources
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError, UnsupportedOnSpark
 from streamdsl.io.binding import Bound
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow

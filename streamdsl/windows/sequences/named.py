@@ -118,10 +118,7 @@ class LastN(Periodic):
         positive(self.rate, "period")
 
     domain = "position"
-
-    @property
-    def rate_domain(self) -> Domain:
-        return "time"
+    rate_domain = "time"
 
     def lower(self, j: int, seen: Seen) -> Number:
         return max(self.upper(j, seen) - self.n + 1, 0)
@@ -132,9 +129,7 @@ class LastN(Periodic):
     def first(self, at: Batch, seen: Seen) -> Number:
         return seen.t0
 
-    @property
-    def looks_back(self) -> bool:
-        return False
+    looks_back = False
 
     @property
     def endless(self) -> bool:
