@@ -7,9 +7,11 @@ place and the alternatives, and ends with a `Hint:` if there is a remedy.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import walk_tb
+from types import FrameType
 from typing import Any, Final
 
 _PACKAGE: Final = Path(__file__).parent
@@ -286,6 +288,15 @@ def _again(cls: type[StreamDslError], message: str, state: dict[str, Any]) -> St
     error = cls.__new__(cls, message)
     error.__dict__.update(state)
     return error
+
+
+def level_of_caller() -> int:
+    """Return the `stacklevel` of a warning at the line that calls the package: a lambda asks through what traces it."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(str(_PACKAGE)):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:

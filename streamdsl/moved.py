@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from importlib import import_module
-from pathlib import Path
-from types import FrameType
 from typing import Final
+
+from streamdsl.errors import level_of_caller
 
 MOVED: Final[dict[str, str]] = {
     "Emit": "emit",
@@ -31,8 +30,6 @@ MOVED: Final[dict[str, str]] = {
 }
 """The module of `streamdsl` that each old name is in now."""
 
-_PACKAGE: Final = str(Path(__file__).parent)
-
 
 def moved(name: str) -> object:
     """Return what an old name stands for, with a warning at the line that asks the package; raises `AttributeError` for others.
@@ -47,15 +44,6 @@ def moved(name: str) -> object:
     warnings.warn(
         f"streamdsl.{name} has moved: write {place}.{name}; the next version has the old name no more",
         DeprecationWarning,
-        stacklevel=_level(),
+        stacklevel=level_of_caller(),
     )
     return getattr(import_module(place), name)
-
-
-def _level() -> int:
-    """Return how far up the line is that asks: a lambda asks through what traces it."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -1,20 +1,17 @@
 """What a late event costs when a window holds n events: a module computed anew, an incremental one, and a built-in.
 
 A window is filled with n events in one push. Then a late event comes and is retracted again, one push each, many times: every
-push corrects the result, and the window keeps n or n + 1 members. Also what it costs to remember a result, against invoking the
-module again to find out what is to be retracted (paper 001, V.E).
+push corrects the result, and the window keeps n or n + 1 members.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
 import streamdsl as sd
-from streamdsl.engine.general.window_index import OutputRow
 from streamdsl.temporal import Event, Insert, Record, Retract
 
 SIZES = (1, 10, 100, 1_000, 100_000)
@@ -57,20 +54,19 @@ def row(n: int) -> Insert[Any]:
     return Insert(n, n % WINDOW, n % WINDOW + 1, Record(v=n % 97))
 
 
-def queries() -> dict[str, tuple[sd.Stream[Any], str]]:
+def queries() -> dict[str, sd.Stream[Any]]:
     windowed = sd.source("s").tumbling_window(WINDOW)
     return {
-        "computed anew": (windowed.aggregate(Mean(), lambda e: e.v), "general"),
-        "computed anew, time-sensitive": (windowed.aggregate(TimedMean(), lambda e: e.v), "general"),
-        "incremental": (windowed.aggregate(IncrementalMean(), lambda e: e.v), "general"),
-        "built-in avg, general operator": (windowed.aggregate(sd.avg(lambda e: e.v)), "general"),
-        "built-in avg, columnar operator": (windowed.aggregate(sd.avg(lambda e: e.v)), "columnar"),
+        "computed anew": windowed.aggregate(Mean(), lambda e: e.v),
+        "computed anew, time-sensitive": windowed.aggregate(TimedMean(), lambda e: e.v),
+        "incremental": windowed.aggregate(IncrementalMean(), lambda e: e.v),
+        "built-in avg": windowed.aggregate(sd.avg(lambda e: e.v)),
     }
 
 
-def fill_and_correct(query: sd.Stream[Any], operator: str, n: int) -> tuple[float, float]:
+def fill_and_correct(query: sd.Stream[Any], n: int) -> tuple[float, float]:
     """Return the microseconds of CPU time per event while the window is filled, and per push of one late change."""
-    session = query.open(engine_options={"window": operator})
+    session = query.open()
     events: list[Event[Any]] = [row(i) for i in range(n)]
     gc.collect()
     start = time.process_time()
@@ -84,32 +80,16 @@ def fill_and_correct(query: sd.Stream[Any], operator: str, n: int) -> tuple[floa
     return (filled - start) / n * 1e6, (time.process_time() - filled) / (2 * rounds) * 1e6
 
 
-def remembering() -> None:
-    """Print what a remembered result takes, and what asking again takes."""
-    tracemalloc.start()
-    remembered = [OutputRow(("window_1", n, 0), n, n + 10, Record(a0=n / 7), n / 7, n) for n in range(10_000, 20_000)]
-    size, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    print(f"\na remembered result takes {size / len(remembered):.0f} bytes, and no call of the module")
-    for n in SIZES:
-        values = list(range(n))
-        start = time.process_time()
-        for _ in range(20):
-            Mean().compute_result(values)
-        print(f"  to ask a module of {n} events again: {(time.process_time() - start) / 20 * 1e6:.1f} us and {n} payloads kept")
-
-
 def main() -> None:
-    fill_and_correct(*queries()["computed anew"], 1_000)  # the first run pays for imports
+    fill_and_correct(queries()["computed anew"], 1_000)  # the first run pays for imports
     print("a window of n events, then late changes, one push each: us per change (us per event while filling)")
     print(f"  {'':<34}" + "".join(f"{f'n = {n}':>22}" for n in SIZES))
-    for name, (query, operator) in queries().items():
+    for name, query in queries().items():
         cells = []
         for n in SIZES:
-            filling, late = fill_and_correct(query, operator, n)
+            filling, late = fill_and_correct(query, n)
             cells.append(f"{late:.1f} ({filling:.1f})")
         print(f"  {name:<34}" + "".join(f"{cell:>22}" for cell in cells))
-    remembering()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pandas as pd
 import streamdsl as sd
 
 EVENTS = 200_000
-GENERAL_EVENTS = 20_000
+FEWER_EVENTS = 20_000
 MINUTE = 60
 KEYS = 20
 ROWS = (1, 3, 10, 30, 100, 300)
@@ -39,8 +39,8 @@ WINDOWS: dict[str, Windows] = {
     "tumbling 5, 15, 60": lambda s: [s.tumbling_window(size * MINUTE) for size in (5, 15, 60)],
 }
 AGGREGATES: dict[str, tuple[Aggregates, int]] = {
-    "count, sum (columnar)": (lambda: {"n": sd.count(), "total": sd.sum(lambda e: e.v)}, EVENTS),
-    "min, max (general)": (lambda: {"lo": sd.min(lambda e: e.v), "hi": sd.max(lambda e: e.v)}, GENERAL_EVENTS),
+    "count, sum": (lambda: {"n": sd.count(), "total": sd.sum(lambda e: e.v)}, EVENTS),
+    "min, max": (lambda: {"lo": sd.min(lambda e: e.v), "hi": sd.max(lambda e: e.v)}, FEWER_EVENTS),
 }
 
 

@@ -1,4 +1,4 @@
-"""Count and sum per key over tumbling and hopping windows: the two window operators, a plain dict loop, and bare numpy.
+"""Count and sum per key over tumbling and hopping windows: the window operator, a plain dict loop, and bare numpy.
 
 Every line is fed the same columns in pushes of 16k rows, in order of time. "operator" is the window operator alone, given the
 groups of the rows; "grouped" adds finding the groups; "session" is a whole query, from columns in to events out.
@@ -25,7 +25,6 @@ from streamdsl.io.binding import Inserts
 from streamdsl.temporal import INFINITY
 
 EVENTS = 1_000_000
-GENERAL_EVENTS = 50_000
 PUSH = 16_384
 KEYS = 1_000
 WINDOWS = 8
@@ -47,9 +46,6 @@ class Events:
     def random(cls, n: int = EVENTS, seed: int = 0) -> Events:
         rng = np.random.default_rng(seed)
         return cls(np.sort(rng.integers(0, WINDOWS * SIZE, n)), rng.integers(0, KEYS, n), rng.integers(0, 1000, n))
-
-    def head(self, n: int) -> Events:
-        return Events(self.le[:n], self.keys[:n], self.values[:n])
 
     def pushes(self) -> Iterator[Events]:
         for start in range(0, len(self.le), PUSH):
@@ -74,9 +70,9 @@ def steps(events: Events) -> Iterator[Piece]:
     yield Piece(EMPTY, INFINITY)
 
 
-def operators(window: str, hop: int, emit_policy: EmitPolicy) -> tuple[Operator, Operator]:
+def operators(hop: int, emit_policy: EmitPolicy) -> tuple[Operator, Operator]:
     """Return the operator that finds the groups, and the window operator."""
-    enter, windows, _ = lower(query(hop).plan(), emit_policy, {"window": window}).operators
+    enter, windows, _ = lower(query(hop).plan(), emit_policy).operators
     return enter, windows
 
 
@@ -92,9 +88,9 @@ def through(operator: Operator, inputs: Iterable[Piece]) -> list[Piece]:
     return [operator.step([step]) for step in inputs]
 
 
-def operator_ns(window: str, hop: int, events: Events, emit_policy: EmitPolicy) -> tuple[float, float, int]:
+def operator_ns(hop: int, events: Events, emit_policy: EmitPolicy) -> tuple[float, float, int]:
     """Return the CPU time per event of finding groups and of the window operator, and how many rows come out."""
-    enter, windows = operators(window, hop, emit_policy)
+    enter, windows = operators(hop, emit_policy)
     inputs = list(steps(events))
     grouped: list[Piece] = []
     found = cpu(lambda: grouped.extend(through(enter, inputs)))
@@ -103,8 +99,8 @@ def operator_ns(window: str, hop: int, events: Events, emit_policy: EmitPolicy) 
     return found / len(events.le), spent / len(events.le), sum(len(step.batch) for step in out)
 
 
-def session_ns(window: str, hop: int, events: Events, emit: Any) -> float:
-    session = query(hop).open(emit=emit, engine_options={"window": window})
+def session_ns(hop: int, events: Events, emit: Any) -> float:
+    session = query(hop).open(emit=emit)
     pushes = [Inserts(None, push.le, push.le + 1, push.table()) for push in events.pushes()]
 
     def run() -> None:
@@ -154,20 +150,17 @@ def numpy_ns(hop: int, events: Events) -> float:
 
 def report(name: str, hop: int, events: Events) -> None:
     """Print the lines of one kind of window."""
-    few = events.head(GENERAL_EVENTS)
     floor = numpy_ns(hop, events)
     lines: list[tuple[str, float, str]] = [
         ("numpy, dense, no results", floor, ""),
         ("dict loop, no results", dict_ns(hop, events), ""),
     ]
     for emit, emit_policy in (("speculative", EmitPolicy()), ("watermark", EmitPolicy(by_end=True))):
-        found, spent, rows = operator_ns("columnar", hop, events, emit_policy)
+        found, spent, rows = operator_ns(hop, events, emit_policy)
         note = f"{rows / len(events.le):.2f} rows out per event"
-        lines.append((f"columnar, operator, {emit}", spent, note))
-        lines.append((f"columnar, grouped, {emit}", found + spent, f"groups {found:.1f}"))
-        lines.append((f"columnar, session, {emit}", session_ns("columnar", hop, events, emit), ""))
-        _, general, rows = operator_ns("general", hop, few, emit_policy)
-        lines.append((f"general, operator, {emit}", general, f"{rows / len(few.le):.2f} rows out per event"))
+        lines.append((f"operator, {emit}", spent, note))
+        lines.append((f"grouped, {emit}", found + spent, f"groups {found:.1f}"))
+        lines.append((f"session, {emit}", session_ns(hop, events, emit), ""))
     print(f"\n{name}: ns/event, and times the floor")
     for line, ns, note in lines:
         print(f"  {line:<34}{ns:>10.1f}{ns / floor:>10.1f}x  {note}")
@@ -175,7 +168,7 @@ def report(name: str, hop: int, events: Events) -> None:
 
 def main() -> None:
     events = Events.random()
-    print(f"count + sum, {KEYS} keys, {EVENTS} point events in pushes of {PUSH} (general: {GENERAL_EVENTS})")
+    print(f"count + sum, {KEYS} keys, {EVENTS} point events in pushes of {PUSH}")
     report("tumbling", SIZE, events)
     report("hopping, size / hop = 10", SIZE // 10, events)
 

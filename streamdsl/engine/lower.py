@@ -50,21 +50,8 @@ from streamdsl.windows import Grid
 Options: TypeAlias = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """What the choice of an operator depends on besides its node."""
-
-    emit_policy: EmitPolicy
-    options: Options
-
-
-def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator for a node. `options` may ask for the general or the columnar one."""
-    forced = options.get("window")
-    if forced not in (None, "general", "columnar"):
-        raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
-    if forced == "general":
-        return _named("general.window_operator", "GeneralWindowOperator")
+def window_operator(node: WindowAggregate | WindowApply) -> type[Any]:
+    """Return the window operator for a node."""
     from streamdsl.engine.operators.columnar_windows import ColumnarWindowOperator, adds_up
 
     on_grid = isinstance(node.windows, Grid)
@@ -118,10 +105,10 @@ def _named(module: str, name: str) -> type[Any]:
     return found
 
 
-def operator_class(node: Node, options: Options) -> type[Any]:
+def operator_class(node: Node) -> type[Any]:
     """Return the operator class for a node."""
     if isinstance(node, (WindowAggregate, WindowApply)):
-        return window_operator(node, options)
+        return window_operator(node)
     return named_operator(type(node))
 
 
@@ -238,16 +225,15 @@ class Graph:
 
 def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | None = None) -> Graph:
     """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option."""
-    for name in options or {}:
-        if name not in ("attach", "most_windows", "window"):
+    options = options or {}
+    for name in options:
+        if name not in ("attach", "most_windows"):
             raise QueryError(
-                f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window",
+                f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite",
                 hint='for example engine_options={"most_windows": 10_000}',
             )
     graph = Graph()
-    builder = _Builder(
-        graph, labels(plan), Lowering(replace(emit_policy or EmitPolicy(), most=most_windows(options or {})), options or {})
-    )
+    builder = _Builder(graph, labels(plan), replace(emit_policy or EmitPolicy(), most=most_windows(options)))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
     graph.pipelines = dict(_pipelines(graph))
@@ -322,7 +308,7 @@ def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
 class _Builder:
     graph: Graph
     names: dict[int, str]
-    lowering: Lowering
+    emit_policy: EmitPolicy
     groups: dict[int, int] = field(default_factory=dict)
     tables: list[KeyTable] = field(default_factory=list)
     built: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
@@ -345,8 +331,8 @@ class _Builder:
         return self.graph.add(self._operator(label, node), inputs)
 
     def _operator(self, label: str, node: Node) -> Operator:
-        made = operator_class(node, self.lowering.options)
-        operator: Operator = made(label, node, self.lowering.emit_policy) if made.takes_emit_policy else made(label, node)
+        made = operator_class(node)
+        operator: Operator = made(label, node, self.emit_policy) if made.takes_emit_policy else made(label, node)
         return self._in_scope(operator)
 
     def _in_scope(self, operator: Operator) -> Operator:

@@ -59,14 +59,6 @@ class EmitPolicy:
     most: int = MOST
     """The most windows that a push may make, as in `WindowBudget`."""
 
-    def limit(self, high_water: int) -> int:
-        """Return the latest LE (by end: RE) of a window that may show."""
-        return high_water
-
-    def is_open(self, le: int, re: int, high_water: int) -> bool:
-        """Say whether a window may show its result."""
-        return (re if self.by_end else le) <= high_water and re <= self.until
-
 
 def figures(n_in: int, n_out: int, input_cti: int, output_cti: int, events: int, windows: int = 0) -> dict[str, int]:
     """Return what `session.stats()` says of an operator, a source or an output."""

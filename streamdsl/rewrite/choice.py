@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, level_of_caller
 from streamdsl.plan.node import Node
 from streamdsl.rewrite.optimizer import RULES, optimize
 from streamdsl.rewrite.rule import Mode
@@ -17,12 +18,15 @@ def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine:
     Raises `QueryError` for an invalid choice, and for an unknown rule.
 
     >>> from streamdsl.plan.node import Source
-    >>> as_chosen(Source("trips"), "run", {"rewrite": "off", "window": "general"})[1]
-    {'window': 'general'}
+    >>> as_chosen(Source("trips"), "run", {"rewrite": "off", "attach": "on"})[1]
+    {'attach': 'on'}
     """
     if options is not None and not isinstance(options, Mapping):
         raise QueryError(f"engine_options are options by name, not {options!r}", hint='engine_options={"rewrite": "off"}')
     rest = dict(options or {})
+    if rest.pop("window", None) is not None:
+        text = 'engine_options["window"] chooses nothing any more: there is one window operator; the next version refuses it'
+        warnings.warn(text, DeprecationWarning, level_of_caller())
     return optimize(plan, mode, chosen(rest.pop("rewrite", "on")), engine), rest
 
 

@@ -31,12 +31,6 @@ def test_room_imports_only_rooms_before_it(room: str) -> None:
     assert [str(found) for found in eager if room_of(found.imported) not in LAYERS[room] | {room}] == []
 
 
-def test_nothing_needs_the_second_reference() -> None:
-    general = "streamdsl.engine.general"
-    users = {found.module for found in inside() if found.imported.startswith(general) and not found.module.startswith(general)}
-    assert users == set()
-
-
 LATE: Final = {
     ("streamdsl.result", "io"),
     ("streamdsl.testing.law_queries", "sources"),

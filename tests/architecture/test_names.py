@@ -11,8 +11,8 @@ from typing import Final
 import streamdsl
 
 PACKAGE: Final = Path(streamdsl.__file__).parent
-_KINDS: Final = ("windows", "engine.frames", "engine.general")
-"""A kind of windows has one name everywhere: what it is, its frame, and how the published algorithm keeps it."""
+_KINDS: Final = ("windows", "engine.frames")
+"""A kind of windows has one name everywhere: what it is, and its frame."""
 _FAMILY: Final = "the operators of one family: what they are, what they mean, and how they run on Spark"
 _FAMILIES: Final = ("plan.nodes", "denote", "spark")
 _PAPER: Final = "a public name of a paper's model, which is the paper's word"

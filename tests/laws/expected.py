@@ -40,11 +40,17 @@ def windows_of(plan: Node, group_input: Node | None = None) -> list[tuple[Window
     found: list[tuple[Windowed | Chop, Node]] = []
     for node in plan.walk():
         if isinstance(node, (Windowed, Chop)):
-            found.append((node, group_input if isinstance(node.input, Group) and group_input else node.input))
+            found.append((node, _outside(node.input, group_input)))
         elif isinstance(node, GroupApply):
-            outer = group_input if isinstance(node.input, Group) and group_input else node.input
-            found += windows_of(node.body, outer)
+            found += windows_of(node.body, _outside(node.input, group_input))
     return found
+
+
+def _outside(node: Node, group_input: Node | None) -> Node:
+    """Return a node of a group's body as it would read what the groups are made of."""
+    if isinstance(node, Group):
+        return group_input or node
+    return node.map_inputs(lambda below: _outside(below, group_input))
 
 
 def is_row_wise(node: Node) -> bool:

@@ -24,7 +24,7 @@ from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, L
 from streamdsl.temporal.time import PER_SECOND, Unit
 from streamdsl.windows import CalendarPeriods, Period
 from tests.laws.choices import Random, given
-from tests.laws.harness import EMITS, check_law, check_same, check_until
+from tests.laws.harness import EMITS, check_law, check_until
 from tests.laws.modules import Ends, Spread, Through
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, Scenario, scenario
@@ -238,23 +238,12 @@ def drawn(rng: Random) -> tuple[Any, Callable[[Scenario], Scenario], int]:
     return query, partial(stretched, first=first, step=step, second=PER_SECOND[unit]), PER_SECOND[unit] * step
 
 
-GENERAL = {"window": "general"}
-
-
 @examples(250)
 @given(SEEDS)
 def test_output_means_what_the_reference_says_after_every_push_over_a_calendar(seed: int) -> None:
     rng = Random(seed)
     query, stretch, _ = drawn(rng)
-    check_law(query, stretch(scenario(rng, unending=False)), rng.choice(EMITS), rng.choice([None, GENERAL]))
-
-
-@examples(80)
-@given(SEEDS)
-def test_both_window_operators_show_the_same_over_a_calendar(seed: int) -> None:
-    rng = Random(seed)
-    query, stretch, _ = drawn(rng)
-    check_same(query, stretch(scenario(rng, unending=False)), rng.choice(EMITS), GENERAL, None)
+    check_law(query, stretch(scenario(rng, unending=False)), rng.choice(EMITS))
 
 
 @examples(60)
@@ -301,7 +290,6 @@ def test_calendar_windows_at_the_edges_of_time(zone: str, period: Period) -> Non
         if not few and (rows[0] != (3, INFINITY) or until is not None) and until != MIN_TIME + 5:
             continue
         expected = outcome(query, until, engine="reference")
-        for found in (outcome(query, until), outcome(query, until, engine_options=GENERAL)):
-            assert found == expected, (rows, until, unit)
+        assert outcome(query, until) == expected, (rows, until, unit)
         seen.add(isinstance(expected, type))
     assert seen == {False, True}

@@ -19,7 +19,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import Cti, Event, Insert, Retract
 from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
-from tests.laws.harness import EMITS, GENERAL, both
+from tests.laws.harness import EMITS
 from tests.laws.incremental import (
     IncrementalEach,
     IncrementalEnds,
@@ -48,9 +48,8 @@ def test_a_restored_session_sends_the_same_events(name: str) -> None:
         rng = Random(f"{variant.name} {seed}")
         emit = rng.choice([*EMITS, HOLD])
         note(variant.name)
-        options = rng.choice(both(variant.query()))
         with patch.object(KeyTable, "least", rng.choice([0, KeyTable.least])):
-            check_stops(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng, options)
+            check_stops(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng)
 
     for variant in variants:
         law(variant)
@@ -270,7 +269,7 @@ def test_sums_go_on_exactly(number: int, seed: int) -> None:
     rng = Random(seed)
     query = SUMS[number](sd.source("s0"), None)
     chosen = mapped(scenario(rng, unending=False, max_size=14), lambda e: sd.Record(k=e.k, v=rng.choice(ADDENDS)))
-    check_stops(query, chosen, rng.choice([*EMITS, HOLD]), rng, rng.choice([None, GENERAL]))
+    check_stops(query, chosen, rng.choice([*EMITS, HOLD]), rng)
 
 
 PROGRESS = [

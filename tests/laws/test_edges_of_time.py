@@ -109,9 +109,9 @@ def test_windows_at_the_edges_of_time(name: str) -> None:
         query = QUERIES[name](sd.from_rows(rows))
         expected = outcome(query, until, engine="reference")
         refused = isinstance(expected, type)
-        for found in (outcome(query, until), outcome(query, until, engine_options={"window": "general"})):
-            two_reasons = "hopping" in name and refused and isinstance(found, type)
-            assert found == expected or two_reasons, (rows, until)
+        found = outcome(query, until)
+        two_reasons = "hopping" in name and refused and isinstance(found, type)
+        assert found == expected or two_reasons, (rows, until)
         seen[refused] += bool(expected)
     assert seen[False] >= 4, "there are rows too"
     assert bool(seen[True]) == (name not in NEVER_REFUSED)

@@ -19,7 +19,7 @@ from tests.laws.compositions import composition
 from tests.laws.continuations import possible_outputs, rows_that_stay
 from tests.laws.expected import sources_of
 from tests.laws.fold import Fold
-from tests.laws.harness import Options, Run, check_law, pushes_for, rows_without
+from tests.laws.harness import Run, check_law, pushes_for, rows_without
 from tests.laws.operators import operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, Scenario, scenario
@@ -65,15 +65,14 @@ WITHOUT_KEY: list[Part] = [
     lambda s: s.select(n=lambda e: e.n, long=lambda e, life: life.re - life.le > 3),
 ]
 """Steps after which rows of two groups may be equal, of which a multiset does not tell which one has changed."""
-OPTIONS: list[Options] = [None, {"window": "general"}]
 
 
 class Final:
     """A session of final results, and what its input means so far."""
 
-    def __init__(self, query: Stream, options: Options = None) -> None:
+    def __init__(self, query: Stream) -> None:
         self.plan = query.plan()
-        self.run = Run(query, "final", options)
+        self.run = Run(query, "final")
         self.inputs = {name: Fold() for name in sources_of(self.plan)}
 
     def push(self, source: str, events: Sequence[Event[Any]]) -> None:
@@ -142,7 +141,7 @@ def window_query(rng: Random) -> Stream:
 def test_nothing_that_is_final_is_held_back(seed: int) -> None:
     rng = Random(seed)
     query = window_query(rng)
-    final = Final(query, rng.choice(OPTIONS))
+    final = Final(query)
     note(query.explain())
     for source, events in pushes_for(query, scenario(rng, unending=False, max_size=6)):
         final.push(source, events)

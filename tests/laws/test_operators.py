@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from unittest.mock import patch
 
 import pytest
@@ -10,12 +9,12 @@ from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.keys import KeyTable
-from streamdsl.errors import QueryError, UnboundedOutputError
+from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal import INFINITY, Cti, Insert
 from tests.laws.choices import Random, given
 from tests.laws.expected import sources_of
-from tests.laws.harness import EMITS, GENERAL, Run, both, check_law, check_same, check_until, pushes_for
+from tests.laws.harness import EMITS, Run, check_law, check_until, pushes_for
 from tests.laws.operators import KINDS, Stream, Variant, operators, with_units
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
@@ -24,19 +23,6 @@ OPERATORS = operators()
 ALL = OPERATORS | with_units()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name == "windows" or name.endswith("time-sensitive")]
 SLICE = "streamdsl.engine.batch.SLICE"
-
-
-def is_columnar(variant: Variant) -> bool:
-    try:
-        variant.query().open(engine_options={"window": "columnar"})
-    except QueryError:
-        return False
-    return "window" in variant.query().explain() and both(variant.query()) == [None, GENERAL]
-
-
-@cache
-def columnar() -> list[Variant]:
-    return [variant for variants in OPERATORS.values() for variant in variants if is_columnar(variant)]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -51,24 +37,10 @@ def test_output_means_what_the_reference_says_after_every_push(name: str) -> Non
         note(variant.name)
         in_bulk = patch("streamdsl.engine.egress.FEW", 1 if seed % 2 else 32)
         with patch.object(KeyTable, "is_due", rng.choice([True, KeyTable.is_due])), patch(SLICE, rng.choice([2, 2**15])), in_bulk:
-            check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng.choice(both(variant.query())))
+            check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit)
 
     for variant in variants:
         law(variant)
-
-
-@examples(120)
-@given(SEEDS)
-def test_both_window_operators_show_the_same_after_every_push(seed: int) -> None:
-    rng = Random(seed)
-    variant, emit = rng.choice(columnar()), rng.choice(EMITS)
-    note(variant.name)
-    check_same(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, GENERAL, {"window": "columnar"})
-
-
-def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
-    assert {variant.name.split()[0] for variant in columnar()} >= {"tumbling", "hopping", "snapshot", "session", "group_by"}
-    assert len(columnar()) >= 6
 
 
 @pytest.mark.parametrize("name", WINDOWED)

@@ -91,7 +91,7 @@ def test_bounded_sources_until_options_and_rejected_are_those_of_each_query() ->
     late = [sd.point("a", 9, "x"), sd.Cti(5), sd.point("late", 3, "y")]
     dropping = sd.from_events(late, on_violation="drop")
     counted = sd.from_rows([(1, 25, "z")]).tumbling_window(10).aggregate(n=sd.count())
-    results = sd.composing.run_all({"a": dropping, "b": counted}, until=20, engine_options={"window": "general"})
+    results = sd.composing.run_all({"a": dropping, "b": counted}, until=20, engine_options={"rewrite": "off"})
     assert [each.event.id for each in results["a"].rejected()] == ["late"]
     assert results["b"].rejected() == []
     assert results["b"].cht() == counted.run(until=20).cht()

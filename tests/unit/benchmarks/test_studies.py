@@ -11,18 +11,17 @@ from streamdsl.engine.operator import EmitPolicy
 
 @pytest.mark.parametrize("name", modules.queries())
 def test_a_window_is_filled_and_corrected(name: str) -> None:
-    filled, late = modules.fill_and_correct(*modules.queries()[name], 10)
+    filled, late = modules.fill_and_correct(modules.queries()[name], 10)
     assert filled > 0
     assert late > 0
 
 
-@pytest.mark.parametrize("window", ["columnar", "general"])
-def test_window_operators_are_measured_by_themselves(window: str) -> None:
+def test_the_window_operator_is_measured_by_itself() -> None:
     events = windows.Events.random(200)
-    _, _, rows = windows.operator_ns(window, windows.SIZE, events, EmitPolicy(by_end=True))
+    _, _, rows = windows.operator_ns(windows.SIZE, events, EmitPolicy(by_end=True))
     cells = set(zip((events.le // windows.SIZE).tolist(), events.keys.tolist(), strict=True))
     assert rows == len(cells)
-    assert windows.session_ns(window, windows.SIZE, events, "watermark") > 0
+    assert windows.session_ns(windows.SIZE, events, "watermark") > 0
 
 
 @pytest.mark.parametrize("engine", secret.ENGINES)

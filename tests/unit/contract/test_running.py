@@ -192,8 +192,7 @@ MISUSED: list[tuple[Callable[[], Any], tuple[str, ...]]] = [
     (lambda: X.run({"x": [], "z": []}), ("'z'", "x")),
     (lambda: X.run([Insert("a", 1, 2, 3)]), ("not a list", "run({'x'")),  # type: ignore[arg-type]
     (lambda: X.run({"x": 5}), ("cannot be bound to a int", "a list of events")),
-    (lambda: X.open(engine_options={"windows": "general"}), ("'windows'", "window")),
-    (lambda: X.tumbling_window(5).aggregate(n=sd.count()).open(engine_options={"window": "fast"}), ("general", "'fast'")),
+    (lambda: X.open(engine_options={"most_rows": 5}), ("'most_rows'", "most_windows")),
     (lambda: rows({"fare": 1}).where(lambda e: e.faer > 1), ("'faer'", "fare", "did you mean 'fare'")),
     (lambda: sd.source("x", progress=Progress.slack), ("not a progress policy", "slack")),  # type: ignore[arg-type]
     (lambda: sd.source("x", on_violation="ignore"), ("'ignore'", "error, drop, adjust")),  # type: ignore[arg-type]

@@ -41,7 +41,6 @@ WINDOWS: dict[str, Callable[[Query], Query]] = {
     "fill": lambda s: s.tumbling_window(1).aggregate(n=sd.count()).fill(1, {"n": 0}, end=2 * FAR),
     "sessions that are cut": lambda s: s.session_window(2, max_duration=3).aggregate(n=sd.count()),
 }
-GENERAL = {"window": "general"}
 
 
 def pushes_of(name: str) -> list[list[Any]]:
@@ -54,8 +53,8 @@ def pushes_of(name: str) -> list[list[Any]]:
     return [[long, leap], [long, sd.point("late", FAR, {"v": 7})]]
 
 
-def open_(name: str, emit: Any, options: Any = None) -> Session[Any]:
-    session = WINDOWS[name](S).open(emit=emit, engine_options={"most_windows": 1000, **(options or {})})
+def open_(name: str, emit: Any) -> Session[Any]:
+    session = WINDOWS[name](S).open(emit=emit, engine_options={"most_windows": 1000})
     session.push([sd.interval("a", 0, 5, {"v": 1}), sd.point("b", 3, {"v": 7}), sd.Cti(2)])
     return session
 
@@ -73,12 +72,11 @@ MORE: list[list[Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", [None, GENERAL], ids=["columns", "general"])
 @pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_a_push_of_too_many_windows_is_undone(name: str, emit: Any, options: Any) -> None:
+def test_a_push_of_too_many_windows_is_undone(name: str, emit: Any) -> None:
     for pushed in pushes_of(name):
-        session, twin = open_(name, emit, options), open_(name, emit, options)
+        session, twin = open_(name, emit), open_(name, emit)
         before = sections(session)
         tracemalloc.start()
         try:

@@ -73,9 +73,8 @@ def test_an_idle_source_and_the_window_above_it_are_both_named() -> None:
     assert inserts(session.push([sd.Cti(20)], source="t")) == 1
 
 
-@pytest.mark.parametrize("engine", ["general", "columnar"])
-def test_a_window_that_has_not_ended(engine: str) -> None:
-    session = S.tumbling_window(10).aggregate(**COUNT).open("watermark", engine_options={"window": engine})
+def test_a_window_that_has_not_ended() -> None:
+    session = S.tumbling_window(10).aggregate(**COUNT).open("watermark")
     assert session.push([row(1, 3), sd.Cti(7)]) == [sd.Cti(0)]
     told = session.why_no_output() or ""
     assert "window_aggregate_1" in told
