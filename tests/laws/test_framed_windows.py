@@ -60,9 +60,15 @@ MANY: list[Query] = [
     lambda w: w.top_k(2, by=lambda e: e.v),
     lambda w: w.top_k(1, by="k", rank=True),
 ]
+
+
+def extrema(w: Any) -> sd.Stream[Any]:
+    return w.aggregate(n=sd.count(), low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v))  # type: ignore[no-any-return]
+
+
 AGGREGATES: list[Query] = [
     *STATES,
-    lambda w: w.aggregate(n=sd.count(), low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v)),
+    extrema,
     lambda w: w.aggregate(mid=sd.median(lambda e: e.v), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
     lambda w: w.aggregate(kinds=sd.count_distinct(lambda e: e.v), all=sd.count_distinct()),
     lambda w: w.aggregate(first=sd.first(lambda e: e.v), last=sd.last(lambda e: e.k), all=sd.collect(lambda e: e.v)),
@@ -224,9 +230,12 @@ def dense_pushes(draw: st.DrawFn) -> list[list[Event[Any]]]:
 
 
 @examples(160)
-@given(queries(STATES), dense_pushes(), st.sampled_from(["speculative", "watermark"]))
-def test_states_are_those_of_the_members(query: sd.Stream[Any], stream: list[list[Event[Any]]], emit: EmitMode) -> None:
-    follow(query, stream, emit)
+@given(queries([*STATES, extrema]), dense_pushes(), st.sampled_from(["speculative", "watermark"]), st.data())
+def test_states_are_those_of_the_members(
+    query: sd.Stream[Any], stream: list[list[Event[Any]]], emit: EmitMode, data: st.DataObject
+) -> None:
+    with keeping(data):
+        follow(query, stream, emit)
 
 
 @examples(150)
