@@ -464,13 +464,6 @@ SABOTAGES = (
         "scalars_send",
     ),
     Sabotage(
-        "operators are told of rows that have been dropped before them",
-        "streamdsl/engine/operator.py",
-        "            self._uncount(dropped)\n",
-        "            pass\n",
-        "scalars_send",
-    ),
-    Sabotage(
         "the slot of a window that is gone is found again",
         "streamdsl/engine/index/pair_index.py",
         "            self._table[self._places[slots]] = _EMPTY if self._width else _GONE\n",
