@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdsl.expr import kernel
 from streamdsl.expr.arrow_buffers import as_arrow, as_numpy
-from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows
+from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows, dense_codes
 from streamdsl.temporal.time import Ticks
 
 
@@ -109,7 +109,8 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
         return values.astype(np.intp), values
     low, high = int(values.min()), int(values.max())
     if high - low < len(values) + 1024:
-        return _encode_dense(values - low, high - low + 1, low)
+        codes, used = dense_codes(values - low, high - low + 1)
+        return codes, used + low
     hashed = _encode_by_hash(values) if len(values) >= kernel.COMPILE_FROM else None
     return _encode_by_sort(values) if hashed is None else hashed
 
@@ -127,14 +128,6 @@ def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return ranks[codes], known[order]
-
-
-def _encode_dense(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
-    used = np.zeros(size, dtype=np.intp)
-    used[places] = 1
-    found = used.nonzero()[0]
-    used[found] = np.arange(len(found))
-    return used[places], found + low
 
 
 def _encode_by_hash(values: Ticks) -> tuple[Rows, Ticks] | None:
