@@ -93,10 +93,8 @@ def over(query: Query, data: Data, progress: Any = None) -> Any:
 def load_kernels() -> None:
     """Load the compiled loops, as they are in a process through which many rows have come."""
     from streamdsl.engine.columnar.kernels import DIGIT_ADDER, DIGIT_SUMMER
-    from streamdsl.engine.index.pair_index import PAIR_SEEKER
-    from streamdsl.expr.encoding import INTEGER_ENCODER, TEXT_ENCODER, TEXT_HASHER, TEXT_MATCHER
 
-    for kernel in (DIGIT_ADDER, DIGIT_SUMMER, INTEGER_ENCODER, PAIR_SEEKER, TEXT_ENCODER, TEXT_HASHER, TEXT_MATCHER):
+    for kernel in (DIGIT_ADDER, DIGIT_SUMMER):
         kernel.load()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -14,9 +14,6 @@ from streamdsl.expr.arrow_buffers import as_arrow
 from streamdsl.expr.deferred import Codebook, CodeNumbers, ColumnSource, Fingerprints
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
-
-if TYPE_CHECKING:
-    from streamdsl.io.arrow_fingerprints import KnownTexts
 
 _ALL: Final = slice(None)
 Look: TypeAlias = Callable[[Column], Ticks]
@@ -129,7 +126,7 @@ class _OneKind:
         self._index = PairIndex()
         self._numbers: Ticks = np.empty(0, dtype=np.int64)
         self._places: Rows = np.empty(0, dtype=np.intp)
-        self._texts: KnownTexts | None = None
+        self._texts: Any = None
         """Where values are texts, those that are known, each at its place: different ones may have equal fingerprints."""
 
     def numbers(self, given: Fingerprints) -> tuple[Ticks, Rows]:
@@ -156,7 +153,9 @@ class _OneKind:
         """Return the numbers in slots, -1 where these are of other texts."""
         numbers = self._numbers[slots]
         if self._texts is not None:
-            numbers[~self._texts.are(texts, self._places[slots])] = -1
+            from streamdsl.io.arrow_fingerprints import are_same
+
+            numbers[~are_same(texts, self._texts.take(as_arrow(self._places[slots])))] = -1
         return numbers
 
     def learn(self, given: Fingerprints, rows: Rows, slots: Rows, numbers: Ticks) -> None:
@@ -169,8 +168,6 @@ class _OneKind:
             return
         import pyarrow as pa
 
-        from streamdsl.io.arrow_fingerprints import KnownTexts
-
-        known = [] if self._texts is None else [self._texts.array]
+        known = [] if self._texts is None else [self._texts]
         self._places[slots] = np.arange(len(slots)) + sum(map(len, known))
-        self._texts = KnownTexts(pa.concat_arrays([*known, given.texts.take(as_arrow(rows))]))
+        self._texts = pa.concat_arrays([*known, given.texts.take(as_arrow(rows))])

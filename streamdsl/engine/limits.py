@@ -132,7 +132,7 @@ class Limits:
         session, graph = self._session, self._session._graph
         if session._attached:
             return None
-        objects: list[Any] = [*graph.key_tables, *graph.operators, *graph.fused_operators]
+        objects: list[Any] = [*graph.key_tables, *graph.operators]
         objects += [*session.published.values(), session.output, session._egress]
         objects += [each for each in session._sources.values() if each is not ingress]
         objects += [] if session._waiting is None else [session._waiting]

@@ -15,13 +15,11 @@ from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable, payload_parts
 from streamdsl.engine.operator import (
     EmitPolicy,
-    FusedOperators,
     InputPort,
     Operator,
     Part,
     Piece,
     RowOperator,
-    pipeline_of,
     through,
 )
 from streamdsl.engine.row_batch import RowBatch
@@ -160,16 +158,6 @@ class Graph:
             table.end_step()
         return out
 
-    def flush_counters(self) -> None:
-        """Hand deferred row counts and CTIs on to the operators."""
-        for fused in self.fused_operators:
-            fused.flush_counters()
-
-    @property
-    def fused_operators(self) -> list[FusedOperators]:
-        """The fused operators of all pipelines."""
-        return [part for pipeline in self.pipelines.values() for part in pipeline if type(part) is FusedOperators]
-
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
         """Return the RE up to which rows of the only output are final, after these CTIs of the sources."""
         found: list[Frontier] = []
@@ -184,7 +172,6 @@ class Graph:
         return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        self.flush_counters()
         self._has_run = True
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
@@ -248,14 +235,14 @@ def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
         for place, read in enumerate(stage.inputs):
             readers[read].append((number, place))
     for at in [number for number, stage in enumerate(graph.stages) if stage.operator is None]:
-        source, passed = graph.stages[at].source, list[Operator | InputPort]()
+        source, passed = graph.stages[at].source, list[Part]()
         while len(readers[at]) == 1:
             ((at, place),) = readers[at]
             stage = graph.stages[at]
             if stage.operator is not None:
                 passed.append(stage.operator if len(stage.inputs) == 1 else InputPort(stage.operator, place))
         if graph.outputs == [at] and not readers[at]:
-            yield source, pipeline_of(passed)
+            yield source, passed
 
 
 def _frontiers(graph: Graph) -> list[Stage]:

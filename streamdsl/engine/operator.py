@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,7 @@ from streamdsl.errors import UserCodeError
 from streamdsl.expr.deferred import AnyColumn
 from streamdsl.expr.evaluate import Inputs, RowError, evaluate, evaluate_deferred, evaluate_nested, key_values, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.row_program import RowFunction, RowProgram, Step, no_program
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.row_program import RowProgram, Step
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
@@ -291,8 +289,7 @@ class Operator(ABC):
 class RowOperator(Operator):
     """A stateless operator that treats each row by itself: filter, projection, group enter and exit.
 
-    Batches may therefore pass it slice by slice, and neighbours are fused on the row path (`FusedOperators`). `change` gets rows
-    only; CTIs are handled by `step`, at little cost.
+    Batches may therefore pass it slice by slice. `change` gets rows only; CTIs are handled by `step`, at little cost.
     """
 
     reads_re = False
@@ -307,15 +304,16 @@ class RowOperator(Operator):
     def _program(self) -> RowProgram:
         return RowProgram([self.row_step])
 
+    def change_rows(self, batch: RowBatch, cti: int) -> Batch | None:
+        return batch.mapped(self._program.function_for(batch.schema), self._program.schema)
+
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return inputs[0].final
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.mapped(self._program.function_for(batch.schema), self._program.schema) if type(batch) is RowBatch else None
-        if passed is not None:
-            out, _ = passed
-        else:
+        out = self.change_rows(batch, cti) if type(batch) is RowBatch else None
+        if out is None:
             batch = batch.columns if type(batch) is RowBatch else batch
             out = self.change([batch], [cti]) if len(batch.le) else EMPTY
         self.rows_in += size_of(batch)
@@ -324,68 +322,6 @@ class RowOperator(Operator):
             self.input_ctis = [cti]
             self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))
         return piece_of((out, self.cti))
-
-
-class FusedOperators:
-    """A chain of row operators that a row batch passes in one call of one generated function.
-
-    If some operator cannot be expressed in the function, that one and those after it run one by one. The row counts and CTIs of
-    the fused operators are deferred: `flush_counters` hands them on, before anything reads an operator.
-    """
-
-    def __init__(self, operators: Sequence[RowOperator]) -> None:
-        self._operators = operators
-        self._program = RowProgram([operator.row_step for operator in operators])
-        self._of: Schema | None = None
-        self._function: RowFunction = no_program
-        self._schema = Schema.object()
-        self._fused: Sequence[RowOperator] = ()
-        self._rest: Sequence[RowOperator] = ()
-        self._size = 0
-        self._cti = MIN_TIME
-
-    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
-        """Process a row batch and return the output with the CTI after it."""
-        if batch.schema is not self._of:
-            self._fuse_for(batch.schema)
-        passed = batch.mapped(self._function, self._schema)
-        if passed is None:
-            return through(self._operators, piece_of((batch.columns, cti)))
-        out, dropped = passed
-        self._size += len(batch.changes)
-        self._cti = cti
-        if dropped:
-            self._uncount(dropped)
-        return through(self._rest, piece_of((out, cti))) if self._rest else (out, cti)
-
-    def step(self, inputs: Sequence[Piece]) -> Piece:
-        """Process a piece in columns, operator by operator."""
-        (piece,) = inputs
-        self.flush_counters()
-        return through(self._operators, piece)
-
-    def _fuse_for(self, schema: Schema) -> None:
-        """Make the function for rows of a schema, and find out which operators it covers."""
-        self.flush_counters()
-        self._of, self._function = schema, self._program.function_for(schema)
-        self._schema, length = self._program.schema, self._program.length
-        self._fused, self._rest = self._operators[:length], self._operators[length:]
-
-    def _uncount(self, dropped: Sequence[int]) -> None:
-        """Correct the counters for dropped rows: `dropped` has the number of the operator that dropped each."""
-        for place, operator in enumerate(self._fused):
-            operator.rows_in -= sum([step < place for step in dropped])
-            operator.rows_out -= sum([step <= place for step in dropped])
-
-    def flush_counters(self) -> None:
-        """Add the deferred row counts to the fused operators, and set their CTI."""
-        for operator in self._fused:
-            operator.rows_in += self._size
-            operator.rows_out += self._size
-            if self._cti > operator.cti:
-                operator.input_ctis = [self._cti]
-                operator.cti = self._cti
-        self._size = 0
 
 
 class InputPort:
@@ -412,7 +348,7 @@ class InputPort:
         return self._operator.step(pieces)
 
 
-Part: TypeAlias = Operator | FusedOperators | InputPort
+Part: TypeAlias = Operator | InputPort
 """A part of a pipeline: row batches pass the parts in order."""
 
 
@@ -422,15 +358,6 @@ def through(parts: Iterable[Part], piece: Piece) -> Piece:
     for part in parts:
         batch, cti = part.process_rows(batch, cti) if type(batch) is RowBatch else part.step((piece_of((batch, cti)),))
     return piece_of((batch, cti))
-
-
-def pipeline_of(operators: Iterable[Operator | InputPort]) -> list[Part]:
-    """Return a chain of operators as a pipeline for row batches, neighbouring row operators fused."""
-    found: list[Part] = []
-    for passes_rows, run in itertools.groupby(operators, lambda operator: isinstance(operator, RowOperator)):
-        each: list[Any] = list(run)
-        found += [FusedOperators(each)] if passes_rows else each
-    return found
 
 
 def inputs_of(batch: Batch) -> Inputs:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.sorting import ascending, stable_order
+from streamdsl.expr.deferred import dense_codes
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -162,7 +163,7 @@ def few_pairs(first: Ticks, second: Ticks) -> DistinctPairs | None:
     if span * width > 4 * len(first) + 64:
         return None
     flat = (second - other) + (first - lowest) * width if span > 1 else second - other
-    index, found = _marked(flat, span * width)
+    index, found = dense_codes(flat, span * width)
     return DistinctPairs(index, found // width + lowest, found % width + other)
 
 
@@ -171,14 +172,6 @@ def span_of(*columns: Sequence[Ticks]) -> tuple[int, int]:
     parts = [part for column in columns for part in column]
     lowest = min(int(part.min()) for part in parts)
     return lowest, max(int(part.max()) for part in parts) - lowest + 1
-
-
-def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
-    place = np.zeros(size, dtype=np.intp)
-    place[flat] = 1
-    found = flatnonzero(place)
-    place[found] = np.arange(len(found))
-    return place[flat], found
 
 
 def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:

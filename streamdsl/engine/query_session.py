@@ -314,7 +314,6 @@ class Session(RunningQuery[T]):
             self._waiting.wait(MIN_TIME if self._egress.n_held else min(self._ctis.values(), default=MIN_TIME))
 
     def _flush_pending(self) -> None:
-        super()._flush_pending()
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
             super()._step(dict.fromkeys(self._ctis, piece))

@@ -104,24 +104,21 @@ class RowBatch(Batch):
         """Return the batch itself: it has no no-op changes."""
         return self
 
-    def mapped(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
-        """Apply a row program; return the batch after it, and for each dropped row the step that dropped it.
-
-        None if the program cannot tell, or fails: then the columnar path must run.
-        """
+    def mapped(self, function: RowFunction, schema: Schema) -> Batch | None:
+        """Return the batch after a row program; None if the program cannot tell, or fails: then the columnar path must run."""
         try:
             found = function(self.values, self.groups)
         except Exception:
             return None
         if found is None:
             return None
-        values, groups, kept, dropped = found
+        values, groups, kept = found
         changes = self.changes
-        if dropped:
+        if kept is not None:
             if not kept:
-                return EMPTY, dropped
+                return EMPTY
             changes = [changes[row] for row in kept]
-        return RowBatch(changes, values, schema, groups, self.origin), dropped
+        return RowBatch(changes, values, schema, groups, self.origin)
 
     def payloads(self) -> list[Any]:
         """Return the payloads, as objects."""

@@ -195,7 +195,7 @@ class RunningQuery(ABC, Generic[T]):
             raise
 
     def _flush(self) -> None:
-        """Run the buffered input, and hand on the deferred counters: something is about to read the query."""
+        """Run the buffered input: something is about to read the query."""
         was, self._is_changing = self._is_changing, True
         self._flush_pending()
         self._is_changing = was
@@ -209,7 +209,7 @@ class RunningQuery(ABC, Generic[T]):
         self._is_changing = was
 
     def _flush_pending(self) -> None:
-        self._graph.flush_counters()
+        """Run the input that waits, where a subclass lets it wait."""
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
         """Publish a step, and return its output."""

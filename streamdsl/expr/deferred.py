@@ -343,6 +343,21 @@ class UnencodedSource(ColumnSource):
         return self.values(codes)
 
 
+def dense_codes(numbers: Rows, size: int) -> tuple[Rows, Rows]:
+    """Return a dense code for each number below `size`, in their order, and the number of each code.
+
+    >>> [column.tolist() for column in dense_codes(np.array([7, 5, 7]), 9)]
+    [[1, 0, 1], [5, 7]]
+    """
+    codes = np.zeros(size, dtype=np.intp)
+    codes[numbers] = 1
+    used = codes.nonzero()[0]
+    if len(used) == size:
+        return numbers, used
+    codes[used] = np.arange(len(used))
+    return codes[numbers], used
+
+
 class DeferredColumn:
     """Some rows of a source, as a column.
 
@@ -408,14 +423,7 @@ class DeferredColumn:
 
     def _dense_codes(self) -> tuple[Rows, Rows]:
         """Return a dense code for each row, and the source's code of each; each dense code is some row's."""
-        codes = self.codes
-        numbers = np.zeros(self.source.n_codes, dtype=np.intp)
-        numbers[codes] = 1
-        used = numbers.nonzero()[0]
-        if len(used) < len(numbers):
-            numbers[used] = np.arange(len(used))
-            codes = numbers[codes]
-        return codes, used
+        return dense_codes(self.codes, self.source.n_codes)
 
     @property
     def dictionary(self) -> Dictionary | None:

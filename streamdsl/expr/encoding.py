@@ -5,18 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
 from streamdsl.expr.arrow_buffers import as_arrow, as_numpy
-from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows
+from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows, dense_codes
 from streamdsl.temporal.time import Ticks
-
-_TABLE_SIZE: Final = 2**16
-"""The first size of a hash table; few distinct values then fit into the processor's cache."""
 
 
 class NumericSource(ColumnSource):
@@ -114,7 +109,8 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
         return values.astype(np.intp), values
     low, high = int(values.min()), int(values.max())
     if high - low < len(values) + 1024:
-        return _encode_dense(values - low, high - low + 1, low)
+        codes, used = dense_codes(values - low, high - low + 1)
+        return codes, used + low
     hashed = _encode_by_hash(values) if len(values) >= kernel.COMPILE_FROM else None
     return _encode_by_sort(values) if hashed is None else hashed
 
@@ -134,24 +130,8 @@ def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
     return ranks[codes], known[order]
 
 
-def _encode_dense(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
-    used = np.zeros(size, dtype=np.intp)
-    used[places] = 1
-    found = used.nonzero()[0]
-    used[found] = np.arange(len(found))
-    return used[places], found + low
-
-
 def _encode_by_hash(values: Ticks) -> tuple[Rows, Ticks] | None:
-    """Return what `integer_codes` does, in order of first appearance; None if neither numba nor Arrow is loaded."""
-    coder = INTEGER_ENCODER.over(len(values))
-    if coder is not None:
-        codes, size, number = np.empty(len(values), dtype=np.intp), _TABLE_SIZE, -1
-        while number < 0:
-            found = np.empty(size // 2, dtype=np.int64)
-            number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
-            size *= 8
-        return codes, found[:number].copy()
+    """Return what `integer_codes` does, in order of first appearance; None if Arrow is not loaded."""
     if "pyarrow" not in sys.modules:
         return None
     encoded = as_arrow(values).dictionary_encode()
@@ -165,172 +145,3 @@ def _encode_by_sort(values: Ticks) -> tuple[Rows, Ticks]:
     codes = np.empty(len(values), dtype=np.intp)
     codes[order] = np.cumsum(is_first) - 1
     return codes, ordered[is_first.nonzero()[0]]
-
-
-def encode_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
-    """Write a code for each integer, in order of first appearance, and each code's integer into `found`; return how many.
-
-    `table` is an open-addressing hash table: full of -1, its length a power of two. The result is -1 if it is too small: at least
-    half of it must stay empty.
-
-    >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
-    >>> encode_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
-    2
-    >>> found[:2].tolist(), codes.tolist()
-    ([70, 50], [0, 1, 0])
-    """
-    last, number = len(table) - 1, 0
-    for row in range(len(values)):
-        value = values[row]
-        mixed = (value ^ (value >> 31)) * 0x2545F491
-        place = (mixed ^ (mixed >> 29)) & last
-        while table[place] >= 0 and found[table[place]] != value:
-            place = (place + 1) & last
-        if table[place] < 0:
-            if number == len(found):
-                return -1
-            table[place] = number
-            found[number] = value
-            number += 1
-        codes[row] = table[place]
-    return number
-
-
-INTEGER_ENCODER: Final = kernel.Kernel(encode_integers)
-
-
-BYTE_MASKS: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
-"""By n, the mask that keeps the first n of eight bytes."""
-
-
-def text_codes(stops: Ticks, words: Ticks, are_null: NDArray[np.bool_]) -> tuple[Rows, Rows] | None:
-    """Return a code for each text, in order of first appearance, and the first row of each code; None without the compiled loop.
-
-    Text i has the bytes from `stops[i]` to `stops[i + 1]`; `words[i]` are the eight bytes from byte i on. `are_null` is empty if
-    no text is null.
-    """
-    coder = TEXT_ENCODER.over(len(stops) - 1)
-    if coder is None:
-        return None
-    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _TABLE_SIZE, -1
-    while number < 0:
-        firsts, begins = np.empty((2, size // 2), dtype=np.intp)
-        known = np.empty(len(words) // 8 + size, dtype=np.int64)
-        number = coder(stops, words, are_null, BYTE_MASKS, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
-        size *= 8
-    return codes, firsts[:number].copy()
-
-
-def encode_texts(
-    stops: Ticks,
-    words: Ticks,
-    are_null: NDArray[np.bool_],
-    kept: Ticks,
-    table: Ticks,
-    firsts: Rows,
-    begins: Rows,
-    known: Ticks,
-    codes: Rows,
-) -> int:
-    """Write a code for each text, in order of first appearance, and the first row of each code; return how many, or -1.
-
-    `table` is a hash table as in `encode_integers`. Its entries have some bits of the text's hash beside the code, so that few
-    other texts are compared. From `begins[code]` on, `known` has the length of the code's text, then its words.
-
-    >>> words = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,))
-    >>> (firsts, begins, known), codes = np.zeros((3, 8), dtype=np.intp), np.zeros(3, dtype=np.intp)
-    >>> with np.errstate(over="ignore"):
-    ...     table, no_nulls = np.full(8, -1), np.zeros(0, dtype=np.bool_)
-    ...     encode_texts(np.arange(4), words, no_nulls, BYTE_MASKS, table, firsts, begins, known, codes)
-    2
-    >>> firsts[:2].tolist(), codes.tolist()
-    ([0, 1], [0, 1, 0])
-    """
-    last, number, null, end = len(table) - 1, 0, -1, 0
-    for row in range(len(codes)):
-        if len(are_null) and are_null[row]:
-            if null < 0:
-                if number == len(firsts):
-                    return -1
-                null, firsts[number] = number, row
-                number += 1
-            codes[row] = null
-            continue
-        start, stop = np.int64(stops[row]), np.int64(stops[row + 1])
-        mixed = stop - start
-        for at in range(start, stop, 8):
-            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * 0x2545F4914F6CDD1D
-            mixed ^= mixed >> 32
-        mixed *= 0x2545F4914F6CDD1D  # the last bytes are in the upper bits, which are in the lower ones now
-        place, some = (mixed >> 33) & last, mixed & 0x3FFFFFFF
-        code = -1
-        while code < 0:
-            there = table[place]
-            if there < 0:
-                if number == len(firsts):
-                    return -1
-                table[place], firsts[number], begins[number], code = some << 32 | number, row, end, number
-                known[end] = stop - start
-                for at in range(start, stop, 8):
-                    end += 1
-                    known[end] = words[at] & kept[stop - at if stop - at < 8 else 8]
-                end, number = end + 1, number + 1
-            elif there >> 32 == some:
-                code = there & 0xFFFFFFFF
-                begin = begins[code]
-                others = known[begin] ^ (stop - start)
-                if others == 0:
-                    for at in range(start, stop, 8):
-                        begin += 1
-                        others |= known[begin] ^ (words[at] & kept[stop - at if stop - at < 8 else 8])
-                if others != 0:
-                    code = -1
-            place = (place + 1) & last
-        codes[row] = code
-    return number
-
-
-TEXT_ENCODER: Final = kernel.Kernel(encode_texts)
-
-_MULTIPLIER: Final = 0x9E3779B97F4A7C15 - 2**64
-
-
-def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
-    """Write the hash of each text, given as for `text_codes`, computed from eight bytes at a time.
-
-    >>> words, hashes = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.int64)
-    >>> with np.errstate(over="ignore"):
-    ...     hash_texts(np.array([0, 2, 4]), words, BYTE_MASKS, hashes)
-    >>> bool(hashes[0] == hashes[1] != 0)
-    True
-    """
-    for row in range(len(hashes)):
-        start, stop = stops[row], stops[row + 1]
-        mixed = stop - start
-        for at in range(start, stop, 8):
-            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _MULTIPLIER
-            mixed ^= (mixed >> 32) & 0xFFFFFFFF
-        hashes[row] = mixed
-
-
-def match_texts(
-    stops: Ticks, words: Ticks, known_stops: Ticks, known: Ticks, places: Rows, kept: Ticks, same: NDArray[np.bool_]
-) -> None:
-    """Say for each text whether it equals the known text at an index; both are given as for `text_codes`.
-
-    >>> words, same = np.ndarray(5, "<i8", b"abac" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.bool_)
-    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), BYTE_MASKS, same)
-    >>> same.tolist()
-    [False, True]
-    """
-    for row in range(len(same)):
-        start, stop, begin = stops[row], stops[row + 1], known_stops[places[row]]
-        others = known_stops[places[row] + 1] - begin - (stop - start)
-        if others == 0:
-            for at in range(start, stop, 8):
-                others |= (words[at] ^ known[begin + at - start]) & kept[stop - at if stop - at < 8 else 8]
-        same[row] = others == 0
-
-
-TEXT_HASHER: Final = kernel.Kernel(hash_texts)
-TEXT_MATCHER: Final = kernel.Kernel(match_texts)

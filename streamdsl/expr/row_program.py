@@ -1,6 +1,6 @@
 """Row programs: the steps that rows pass (filter, project, group) compiled into one Python function, for batches of few rows.
 
-A program computes what the columnar path does, without the overhead of making columns. [compilers: operator fusion]
+A program computes what the columnar path does, without the overhead of making columns.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a payload's fields, or of the parts of a key; all are plain: none contains other values."""
-ProgramResult: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
-"""The results for some rows: values, group numbers, and if rows are dropped, the indexes of those that are kept, and for each
-dropped row the index of the step that dropped it."""
+ProgramResult: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int] | None]
+"""The results for some rows: values, group numbers, and the indexes of those that are kept (None: a program without filters)."""
 RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], ProgramResult | None]
 
 _BOOLEAN_TYPES: Final = frozenset({bool, int, float, str})
@@ -165,13 +164,13 @@ class RowProgram:
     """Steps compiled into one Python function of the rows' values and their group numbers.
 
     For rows where the columnar path might compute something else, the function gives None; where an expression fails, it raises.
-    In both cases the caller processes the batch on the columnar path. `length` says how many of the first steps are compiled.
+    In both cases the caller processes the batch on the columnar path.
 
     >>> double = Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),))
     >>> program = RowProgram([FilterStep(Field("y")), ProjectStep(double)])
     >>> function = program.function_for(Schema.record(["x", "y"]))
     >>> function([(5, False), (21, True)], [3, 4]), program.schema
-    (([(42,)], [4], [1], [0]), Schema(_0))
+    (([(42,)], [4], [1]), Schema(_0))
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -179,10 +178,8 @@ class RowProgram:
         self._of: Schema | None = None
         self._other: Schema | None = None
         self._function: RowFunction = no_program
-        self.length = 0
-        """The number of steps, from the first on, that the function computes."""
         self.is_refused = False
-        """Whether some of the steps could not be compiled for the last schema."""
+        """Whether some step could not be compiled for the last schema: then the function gives None."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
@@ -199,15 +196,16 @@ class RowProgram:
 
     def _write(self, schema: Schema, other: Schema | None) -> None:
         text = ProgramWriter(schema, other)
-        if all(each.shape is not Shape.OBJECT for each in text.sides):
+        try:
             text.write_steps(self._steps)
-        self.length, self.schema = text.place, text.schema
-        self.is_refused = text.place < len(self._steps)
-        self._function = text.function() if text.place else no_program
+        except _NotCompilableError:
+            self.is_refused, self._function = True, no_program
+        else:
+            self.is_refused, self._function, self.schema = False, text.function(), text.schema
 
 
 def no_program(rows: Sequence[Values], groups: Sequence[int] | None) -> ProgramResult | None:
-    """Return None: the function of a program in which no step could be compiled."""
+    """Return None: the function of a program that cannot be compiled."""
     return None
 
 
@@ -225,7 +223,6 @@ class ProgramWriter:
     def __init__(self, schema: Schema, other: Schema | None = None) -> None:
         self.sides = (schema,) if other is None else (schema, other)
         self.keys: Schema | None = None
-        self.place = 0
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(sum([len(each.names) for each in self.sides]))]
@@ -234,21 +231,17 @@ class ProgramWriter:
         self._n_nodes = 0
 
     def write_steps(self, steps: Sequence[Step]) -> None:
-        """Write steps up to the first that cannot be compiled."""
+        """Write all steps. Raises `_NotCompilableError` if one cannot be compiled."""
+        if any(each.shape is Shape.OBJECT for each in self.sides):
+            raise _NotCompilableError
         for step in steps:
-            lines, names = list(self._lines), dict(self._names)
             self.keys = None
-            try:
-                step.write(self)
-            except _NotCompilableError:
-                self._lines, self._names = lines, names
-                return
-            self.place += 1
+            step.write(self)
 
     def function(self) -> RowFunction:
         """Compile the text, and return the function."""
         head, lines, lists = "for v, g in zip(rows, groups or NO_GROUPS):", list(self._lines), []
-        values, groups, kept, dropped = "rows", "groups", "()", "()"
+        values, groups, kept = "rows", "groups", "None"
         if self._drops or self._fields != self._given:
             values = "values"
             lines.append(f"values.append({self._row()})")
@@ -259,11 +252,11 @@ class ProgramWriter:
         elif self.in_groups is False:
             groups = "None"
         if self._drops:
-            head, kept, dropped = "for place, (v, g) in enumerate(zip(rows, groups or NO_GROUPS)):", "kept", "dropped"
+            head, kept = "for place, (v, g) in enumerate(zip(rows, groups or NO_GROUPS)):", "kept"
             lines.append("kept.append(place)")
-        lists += [f"{name} = []" for name in (values, kept, dropped) if name in ("values", "kept", "dropped")]
+        lists += [f"{name} = []" for name in (values, kept) if name in ("values", "kept")]
         loop = [head, *[f" {line}" for line in lines]] if lines else []
-        result = f"return {values}, {groups}, {kept}, {dropped}"
+        result = f"return {values}, {groups}, {kept}"
         exec("\n ".join(["def program(rows, groups):", *lists, *loop, result]), self._names)
         made: RowFunction = self._names["program"]
         return made
@@ -278,7 +271,7 @@ class ProgramWriter:
     def drop(self, condition: str) -> None:
         """Add a line that drops the row if a condition holds."""
         self._drops = True
-        self.add_line(f"if {condition}: dropped.append({self.place}); continue")
+        self.add_line(f"if {condition}: continue")
 
     def set_fields(self, values: Sequence[Expr], schema: Schema) -> None:
         """Replace the row's values."""

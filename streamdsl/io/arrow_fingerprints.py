@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, Fingerprints
-from streamdsl.expr.encoding import BYTE_MASKS, TEXT_HASHER, TEXT_MATCHER
-from streamdsl.expr.table import Rows, every, flatnonzero
-from streamdsl.temporal.time import Ticks
+from streamdsl.expr.table import every, flatnonzero
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 _WORD: Final = 8
+_BYTE_MASKS: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
+"""By n, the mask that keeps the first n of eight bytes."""
 _LONGEST: Final = 256
 """The most bytes of a text that is hashed: an array with a longer one has no fingerprints."""
 
@@ -109,52 +108,17 @@ def _stops_of(array: Any) -> Column:
     return stops[array.offset : array.offset + len(array) + 1]
 
 
-class Texts(NamedTuple):
-    """The texts of an Arrow array as words of eight bytes.
-
-    >>> texts = Texts.of(pa.array(["ab", "c"]))
-    >>> texts.lengths.tolist(), texts.words(texts.starts, texts.lengths).tolist()
-    ([2, 1], [25185, 99])
-    """
-
-    stops: Ticks
-    """The offset of each text, and the end of the last one."""
-    lengths: Ticks
-    following: Column
-    """For each byte the word of eight bytes that begins there."""
-
-    @staticmethod
-    def of(array: Any) -> Texts:
-        """Return the texts of an array; the text of a null is arbitrary."""
-        stops, words = content_of(array)
-        stops = stops.astype(np.int64)
-        return Texts(stops, np.diff(stops), words)
-
-    @property
-    def starts(self) -> Ticks:
-        """The offset of each text."""
-        return self.stops[:-1]
-
-    def words(self, at: Ticks, left: Ticks) -> Column:
-        """Return the word at each offset, with zeros after the `left` bytes that remain of its text."""
-        found: Column = self.following[at] & BYTE_MASKS[np.minimum(left, _WORD)]
-        return found.view(np.uint64)
-
-
 def _hashes(array: Any) -> Column | None:
     """Return a hash of each text, computed word by word; None if a text is longer than `_LONGEST`."""
-    texts = Texts.of(array)
-    at, left = texts.starts, texts.lengths
+    stops, following = content_of(array)
+    at, left = stops[:-1].astype(np.int64), np.diff(stops.astype(np.int64))
     if left.max(initial=0) > _LONGEST:
         return None
-    if (hasher := TEXT_HASHER.over(len(left))) is not None:
-        found = np.empty(len(left), dtype=np.int64)
-        hasher(texts.stops, texts.following, BYTE_MASKS, found)
-        return found
     hashed = left.astype(np.uint64)
     rows: Any = slice(None)
     while len(at):
-        mixed = hashed[rows] ^ texts.words(at, left)
+        words = following[at] & _BYTE_MASKS[np.minimum(left, _WORD)]
+        mixed = hashed[rows] ^ words.view(np.uint64)
         mixed *= _FACTOR
         hashed[rows] = mixed ^ (mixed >> _HALF)
         at, left = at + _WORD, left - _WORD
@@ -164,30 +128,14 @@ def _hashes(array: Any) -> Column | None:
     return hashed.view(np.int64)
 
 
-class KnownTexts:
-    """The texts of a dictionary, to compare other texts with, by a compiled kernel where that pays off.
+def are_same(texts: Any, others: Any) -> NDArray[np.bool_]:
+    """Say for each text whether it equals the other one; nulls are equal to each other, and as good as any text.
 
-    >>> KnownTexts(pa.array(["b", None, "c"])).are(pa.array(["a", "b", None]), np.array([0, 0, 1])).tolist()
+    >>> are_same(pa.array(["a", "b", None]), pa.array(["b", "b", None])).tolist()
     [False, True, True]
     """
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    @cached_property
-    def _texts(self) -> Texts:
-        return Texts.of(self.array)
-
-    def are(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
-        """Say for each text whether it equals the known one at its place; nulls are equal to each other."""
-        matcher = TEXT_MATCHER.over(len(places))
-        if matcher is None:
-            same = pc.equal(texts, self.array.take(as_arrow(places)))
-            return as_numpy(same).view(np.bool_) | are_null(same)
-        found = np.empty(len(places), dtype=np.bool_)
-        (stops, _, words), (known_stops, _, known) = Texts.of(texts), self._texts
-        matcher(stops, words, known_stops, known, places, BYTE_MASKS, found)
-        return found | are_null(texts) if texts.null_count else found
+    same = pc.equal(texts, others)
+    return as_numpy(same).view(np.bool_) | are_null(same)
 
 
 def of_bits(integers: Column, kind: Any) -> Any:

@@ -21,16 +21,15 @@ from streamdsl.expr.deferred import (
     Fingerprints,
     Rows,
 )
-from streamdsl.expr.encoding import NumericSource, integer_codes, text_codes
+from streamdsl.expr.encoding import NumericSource, integer_codes
 from streamdsl.expr.table import every
-from streamdsl.io.arrow_fingerprints import bits, bytes_of, content_of, fingerprints, is_text, of_bits
+from streamdsl.io.arrow_fingerprints import bits, bytes_of, fingerprints, is_text, of_bits
 from streamdsl.io.arrow_ranks import ranks
 from streamdsl.io.from_arrow import arrow_values
 
 _SMALL: Final = 2**30
 _FEW_ROWS: Final = 16
 """Rows per integer of a range from which each integer of the range gets a code, whether it occurs or not."""
-_NO_NULLS: Final = np.empty(0, dtype=np.bool_)
 _MOST: Final = 4
 """Dictionary values per row up to which a dictionary is kept; a larger one is decoded first."""
 
@@ -134,9 +133,6 @@ class ArrowSource(ColumnSource):
                 codes[are_null(array)] = len(known)
             values = of_bits(known, kind)
             return codes, pa.concat_arrays([values, pa.nulls(1, values.type)]) if array.null_count else values
-        if (coded := _coded_texts(array) if is_text(kind) else None) is not None:
-            codes, firsts = coded
-            return codes, array.take(as_arrow(firsts))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # each row gets its own code
@@ -168,13 +164,6 @@ def _is_simple(array: Any) -> bool:
     content = bytes_of(array)
     is_printable = content.min(initial=_FIRST) >= _FIRST and content.max(initial=_FIRST) <= _LAST
     return bool(is_printable and not (content == _QUOTE).any() and not (content == _BACKSLASH).any())
-
-
-def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:
-    if len(array) < kernel.CALL_FROM:
-        return None
-    stops, words = content_of(array)
-    return text_codes(stops, words, are_null(array) if array.null_count else _NO_NULLS)
 
 
 def _as_python_has_it(array: Any) -> Any:

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, Rows
 from streamdsl.expr.table import flatnonzero
-from streamdsl.io.arrow_fingerprints import Texts, bits
+from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.temporal.time import Ticks
 
-_WORD: Final = 8
 _MINUTE: Final = 60_000_000
 """Microseconds."""
 _DAY: Final = 24 * 60 * _MINUTE
@@ -48,32 +48,9 @@ def _numbered(order: Rows) -> Column:
 
 
 def _of_texts(array: Any) -> Rows:
-    """Return the sorted order of texts: sorts by words of eight bytes, then sorts each run of ties by the next word."""
-    texts = Texts.of(array)
-    at, left = texts.starts, texts.lengths
-    longest = int(left.max(initial=0))
-    words = texts.words(at, left)
-    while len(words) and int(left.min()) > _WORD and words.min() == words.max():
-        at, left = at + _WORD, left - _WORD
-        words = texts.words(at, left)
-    words = words.byteswap()
-    rows: Rows = np.argsort(words)
-    order, places, words = rows.copy(), np.arange(len(rows)), words[rows]
-    is_first = np.append(True, words[1:] != words[:-1])[: len(rows)]
-    while not is_first.all() and longest > 0:
-        tied = flatnonzero(~is_first | ~np.append(is_first[1:], True))
-        runs = np.cumsum(is_first)[tied]
-        at, left, longest = at + _WORD, left - _WORD, longest - _WORD
-        places, rows = places[tied], rows[tied]
-        # A text that has ended sorts before one that continues with zero bytes: the padding is zeros too.
-        ended = np.minimum(left[rows], 1)
-        words = texts.words(np.where(ended > 0, at[rows], 0), np.maximum(left[rows], 0)).byteswap()
-        inner = np.lexsort([words, ended, runs])
-        rows, ended, words = rows[inner], ended[inner], words[inner]
-        order[places] = rows
-        is_same = (runs[1:] == runs[:-1]) & (ended[1:] == ended[:-1]) & (words[1:] == words[:-1])
-        is_first = np.append(True, ~is_same)
-    return order
+    """Return the sorted order of texts."""
+    rows: Rows = as_numpy(pc.sort_indices(array)).astype(np.intp)
+    return rows
 
 
 def _of_numbers(array: Any) -> Rows:

@@ -9,54 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.errors import EventError, SchemaError
+from streamdsl.errors import EventError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column
 from streamdsl.io.columns import Columns
-from streamdsl.io.layout import PHYSICAL, PayloadLike, Payloads, as_schema, payloads_of
-from streamdsl.io.libraries import columns_of
+from streamdsl.io.layout import PHYSICAL, Payloads, payloads_of
 from streamdsl.io.times import Place, TimeColumn, unit_of
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit
 from streamdsl.temporal.payload import is_nan
 from streamdsl.temporal.time import Ticks
 
 
-def is_physical(frame: object) -> bool:
-    """Say whether a frame has the columns of physical events: `kind, id, le, re, re_new`.
-
-    >>> import pandas as pd
-    >>> is_physical(pd.DataFrame({"le": [1], "re": [5]}))
-    False
-    """
-    columns = columns_of(frame)
-    return columns is not None and has_physical_columns(columns)
-
-
 def has_physical_columns(columns: Columns) -> bool:
     """Say whether columns are those of physical events."""
     return set(PHYSICAL) <= set(columns.names)
-
-
-def events_from_frame(frame: object, unit: Unit | None = None, payload: PayloadLike = None) -> list[Event[Any]]:
-    """Return the events of a physical frame, with times in ticks; a retraction whose fields are all null has no payload.
-
-    Raises `EventError` for a row of an unknown kind, and for one with a null `le` or `id`.
-
-    >>> import pandas as pd
-    >>> rows = [("insert", "a", 1, None, None, 7), ("cti", None, 4, None, None, None)]
-    >>> frame = pd.DataFrame(rows, columns=["kind", "id", "le", "re", "re_new", "v"])
-    >>> events_from_frame(frame)[1]
-    Cti(time=4)
-    """
-    columns = columns_of(frame)
-    if columns is None or not has_physical_columns(columns):
-        raise SchemaError(f"a physical frame has the columns {', '.join(PHYSICAL)}, then the payload's, not {_columns(frame)}")
-    return PhysicalLayout.of(columns, unit, as_schema(payload)).events(columns)
-
-
-def _columns(frame: object) -> str:
-    columns = columns_of(frame)
-    return type(frame).__name__ if columns is None else ", ".join(columns.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,9 +13,8 @@ from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of, spread
 from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.engine.window_budget import WindowBudget
-from streamdsl.expr import kernel
-from streamdsl.expr.encoding import integer_codes, ordered_codes
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.expr.encoding import ordered_codes
+from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _BITS: Final = 63
@@ -38,10 +36,6 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     are_single = all(part.is_single for part in parts)
     if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
         return _counted(parts, block)
-    are_coded = not are_single and block.rows >= kernel.COMPILE_FROM and all(map(_is_plain, parts))
-    found = _by_codes(parts, block) if are_coded else None
-    if found is not None:
-        return found
     rows = Pending.concat(parts)
     if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
@@ -67,10 +61,6 @@ class _Block(NamedTuple):
         n = max(part.stop for part in parts) - first + 1
         return _Block(sum(len(part.lo) for part in parts), first, n, *span_of([part.groups for part in parts]))
 
-    def of_codes(self, n: int) -> _Block:
-        """Return the block for groups given as codes."""
-        return self._replace(lowest=0, width=n)
-
     @property
     def is_dense(self) -> bool:
         """Whether it has not many more places than there are rows."""
@@ -87,7 +77,7 @@ class _Block(NamedTuple):
         return self.n.bit_length() + self.bits < _BITS
 
 
-def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -> Combined:
+def _dense(parts: Sequence[Pending], block: _Block) -> Combined:
     """Sum up rows in an array with a place for each window and group."""
     totals = AccumulatorColumns((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
@@ -97,26 +87,8 @@ def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -
             totals.add(_flat(part.hi, part.groups, block), -part.terms)
     if not is_single:
         totals.cumulate(block.width)
-    counts = totals.counts(ROWS)
-    if order is None:
-        found = flatnonzero(counts)
-    else:
-        found = flatnonzero((counts.reshape(-1, block.width)[:, order] != 0).ravel())
-        places = found % block.width
-        found += order[places] - places
+    found = flatnonzero(totals.counts(ROWS))
     return Combined(found % block.width + block.lowest, found // block.width + block.first, totals.take(found))
-
-
-def _by_codes(parts: Sequence[Pending], block: _Block) -> Combined | None:
-    """Sum up rows of sparse groups in an array, by the codes of these; None if that too would be large."""
-    codes, groups = integer_codes(np.concatenate([part.groups for part in parts]))
-    coded = block.of_codes(len(groups))
-    if not coded.is_dense:
-        return None
-    stops = np.cumsum([len(part.lo) for part in parts]).tolist()
-    near = [replace(part, groups=codes[stop - len(part.lo) : stop]) for part, stop in zip(parts, stops, strict=True)]
-    found = _dense(near, coded, stable_order(groups))
-    return found._replace(groups=groups[found.groups])
 
 
 def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
-from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
@@ -147,10 +146,6 @@ class PairIndex:
         """Return the slots of pairs, -1 for a missing one, probing from `places` on; these become the places of the slots."""
         slots = self._table[places].astype(np.intp)
         if self._width:
-            return slots
-        seeker = PAIR_SEEKER.over(len(places))
-        if seeker is not None:
-            seeker(self._table, self.number, self.group, numbers, groups, places, slots)
             return slots
         left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
@@ -312,36 +307,6 @@ class PairIndex:
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
     """Return a column with zeros after it."""
     return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
-
-
-def seek_pairs(
-    table: Places,
-    known_numbers: NDArray[Any],
-    known_groups: NDArray[Any],
-    numbers: Ticks,
-    groups: Ticks,
-    places: Rows,
-    slots: Rows,
-) -> None:
-    """Probe the hash table for each pair, and write its place and its slot, -1 for a missing one.
-
-    >>> place, slot = np.array([1]), np.array([0])
-    >>> seek_pairs(np.array([-1, 0, 1, -1]), np.array([7, 8]), np.array([5, 5]), np.array([8]), np.array([5]), place, slot)
-    >>> place.item(), slot.item()
-    (2, 1)
-    """
-    last = len(table) - 1
-    for row in range(len(places)):
-        place = places[row]
-        slot = table[place]
-        while slot != -1 and (slot < 0 or known_groups[slot] != groups[row] or known_numbers[slot] != numbers[row]):
-            place = (place + 1) & last
-            slot = table[place]
-        places[row] = place
-        slots[row] = slot
-
-
-PAIR_SEEKER: Final = Kernel(seek_pairs)
 
 
 def _count_pairs(numbers: Ticks, groups: Ticks) -> int:

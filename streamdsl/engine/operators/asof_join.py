@@ -165,7 +165,7 @@ class AsofJoinOperator(NearestOperator):
         if self._choosing is None or not rights:
             return rights
         passed = self.row_values(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
-        return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
+        return None if passed is None or passed[2] is None else [rights[row] for row in passed[2]]
 
     def _change_matches(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
         """Return the changes of joined rows, row by row; None if the columnar path must run."""

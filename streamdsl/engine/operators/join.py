@@ -104,9 +104,9 @@ class JoinOperator(MatchingOperator):
         passed = self.row_values(self._program, pairs, groups)
         if passed is None:
             return None
-        values, _, kept, dropped = passed
+        values, _, kept = passed
         changes = list(zip(ids, repeat(0), le, re_old, re_new, strict=False))
-        if dropped:
+        if kept is not None:
             if not kept:
                 return EMPTY
             changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])

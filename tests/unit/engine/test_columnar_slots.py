@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from streamdsl.engine.codes import factorise
 from streamdsl.engine.columnar.slots import SlotTable
-from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr import kernel
@@ -178,16 +177,8 @@ near, far = st.integers(0, 12), st.one_of(st.integers(0, 3), st.integers(MIN_TIM
 near_or_far = st.one_of(*(st.lists(st.tuples(each, each), max_size=200) for each in (near, far)))
 
 
-@given(st.lists(st.tuples(near_or_far, st.integers(-2, 14)), max_size=8), st.booleans())
-def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(
-    batches: list[tuple[list[tuple[int, int]], int]], are_compiled: bool
-) -> None:
-    PAIR_SEEKER.load()
-    with patch.object(kernel, "CALL_FROM", 1 if are_compiled else 2**40):
-        _ask_for_all(batches)
-
-
-def _ask_for_all(batches: list[tuple[list[tuple[int, int]], int]]) -> None:
+@given(st.lists(st.tuples(near_or_far, st.integers(-2, 14)), max_size=8))
+def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(batches: list[tuple[list[tuple[int, int]], int]]) -> None:
     table, model = SlotTable(), dict[tuple[int, int], int]()
     for rows, passed in batches:
         numbers, groups = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))

@@ -10,7 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.engine.id_texts import id_text
-from streamdsl.io.physical import events_from_frame
+from streamdsl.io.readers import read_frame
 
 PUSHES: list[Any] = [
     [sd.point(n, n, {"k": n % 3, "v": n / 2}) for n in range(60)],
@@ -41,9 +41,9 @@ def test_every_form_has_the_events_of_a_push(emit: Any) -> None:
         events, out = pushed.push(push), fed.feed(push)
         assert out.events() == events
         assert len(out) == len(events)
-        assert events_from_frame(out.to_pandas()) == events
-        assert events_from_frame(out.to_arrow()) == texts(events)
-        assert events_from_frame(out.to_polars()) == texts(events)
+        assert read_frame(out.to_pandas()) == events
+        assert read_frame(out.to_arrow()) == texts(events)
+        assert read_frame(out.to_polars()) == texts(events)
 
 
 def test_it_says_what_it_is() -> None:

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.errors import EventError, QueryError, SchemaError, UserCodeError
+from streamdsl.errors import EventError, QueryError, UserCodeError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Inserts
 from streamdsl.io.data_frames import events_to_pandas
-from streamdsl.io.physical import events_from_frame, is_physical
 from streamdsl.io.readers import read_frame, read_pandas, read_polars
 from streamdsl.temporal import INFINITY, MISSING, Cti, Event, Insert, Retract, Unit
 
@@ -47,8 +46,7 @@ def test_events_come_back_from_their_frame(stream: tuple[list[Event[Any]], Unit]
     events, unit = stream
     frame = events_to_pandas(events, unit)
     assert frame.columns.tolist()[:5] == ["kind", "id", "le", "re", "re_new"]
-    assert is_physical(frame)
-    assert events_from_frame(frame, unit) == events
+    assert read_frame(frame, unit=unit) == events
     assert list(read_pandas(frame, unit=unit).events()) == events
 
 
@@ -69,7 +67,7 @@ def test_the_frame_of_a_stream() -> None:
 def test_a_schema_gives_columns_without_a_payload() -> None:
     assert events_to_pandas([Cti(1)], schema=Schema.record(["k", "v"])).columns.tolist()[5:] == ["k", "v"]
     assert events_to_pandas([]).columns.tolist() == ["kind", "id", "le", "re", "re_new"]
-    assert events_from_frame(events_to_pandas([])) == []
+    assert read_frame(events_to_pandas([])) == []
 
 
 ROWS = [("insert", 1, 1, 5, None, 0.5), ("retract", 1, 1, 5, 3, None), ("cti", None, 4, None, None, None)]
@@ -91,10 +89,9 @@ def physical() -> pd.DataFrame:
     ],
 )
 def test_any_library_and_a_declared_payload(frame: Any) -> None:
-    assert is_physical(frame)
-    assert events_from_frame(frame, payload=float) == EXPECTED
+    assert read_frame(frame, payload=float) == EXPECTED
     assert read_frame(frame, float, "tick") == EXPECTED
-    assert events_from_frame(frame)[0] == Insert(1, 1, 5, {"value": 0.5})
+    assert _events(frame)[0] == Insert(1, 1, 5, {"value": 0.5})
 
 
 def test_dates_give_the_unit_and_ctis_may_be_infinite() -> None:
@@ -104,8 +101,14 @@ def test_dates_give_the_unit_and_ctis_may_be_infinite() -> None:
     bound = read_pandas(frame)
     assert bound.unit == "us"
     assert list(bound.events())[2] == Cti(INFINITY)
-    assert isinstance(events_from_frame(frame, "s")[0], Insert)
-    assert events_from_frame(frame, "s")[0].le == 1360281600  # type: ignore[union-attr]
+    assert isinstance(_events(frame, unit="s")[0], Insert)
+    assert _events(frame, unit="s")[0].le == 1360281600  # type: ignore[union-attr]
+
+
+def _events(frame: Any, payload: Any = None, unit: Unit | None = None) -> list[Event[Any]]:
+    found = read_frame(frame, payload, unit)
+    assert isinstance(found, list)
+    return found
 
 
 @dataclass
@@ -118,30 +121,26 @@ class Positive:
 
 
 def test_rows_without_a_payload_build_none() -> None:
-    assert events_from_frame(physical(), payload=Positive)[0] == Insert(1, 1, 5, Positive(0.5))
+    assert _events(physical(), payload=Positive)[0] == Insert(1, 1, 5, Positive(0.5))
     with pytest.raises(UserCodeError, match="not positive"):
-        events_from_frame(physical().assign(value=-1.0), payload=Positive)
+        read_frame(physical().assign(value=-1.0), payload=Positive)
 
 
 def test_rows_of_no_kind_no_id_or_no_start_are_refused() -> None:
     unknown: list[Any] = ["update", None, np.nan]
     for kind in unknown:
         with pytest.raises(EventError, match=r"its kind is .* \(row 1, column 'kind'\)"):
-            events_from_frame(physical().assign(kind=["insert", kind, "cti"]))
+            read_frame(physical().assign(kind=["insert", kind, "cti"]))
     with pytest.raises(EventError, match=r"row 1, column 'le'"):
-        events_from_frame(physical().assign(le=[1, np.nan, np.nan]))
+        read_frame(physical().assign(le=[1, np.nan, np.nan]))
     for frame in (pd.DataFrame, pl.DataFrame, pa.table):
         with pytest.raises(EventError, match=r"event 1 is refused: its id is null \(row 1, column 'id'\)"):
-            events_from_frame(frame({**physical().to_dict("list"), "id": ["a", None, None]}))
+            read_frame(frame({**physical().to_dict("list"), "id": ["a", None, None]}))
 
 
 def test_frames_without_the_five_columns_are_not_physical() -> None:
     frame = physical().drop(columns="re_new")
-    assert not is_physical(frame)
-    assert not is_physical([Cti(1)])
-    for other in (frame, [Cti(1)]):
-        with pytest.raises(SchemaError, match="kind, id, le, re, re_new"):
-            events_from_frame(other)
+    assert isinstance(read_frame(frame), Inserts)
 
 
 def test_frames_with_another_start_are_rows() -> None:
