@@ -1,4 +1,4 @@
-"""What all tests share: the number of random examples, where files are, which tests on Spark run in one process, what is garbage."""
+"""What tests share: the number of random examples, where files are, which tests on Spark share a process, and what is garbage."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""How much a law is tried on: by default the first fifth of a fixed set of random examples, and some of its cases, the same each time,
-so that all tests run often; `LAW_EXAMPLES=50000` as many new examples of each case, and fewer than 100 so many of the fixed ones."""
+"""How much a law is tried on: by default the first fifth of a fixed set of random examples, and some of its cases.
+
+They are the same each time, and few, so that all tests run often. `LAW_EXAMPLES=50000` tries all cases on as many new
+examples, and fewer than 100 on so many of the fixed ones.
+"""
 
 from __future__ import annotations
 
