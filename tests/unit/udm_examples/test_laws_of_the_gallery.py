@@ -32,7 +32,6 @@ from udm_examples import (
     Step,
 )
 
-
 EXAMPLES = 30 if MANY else 10
 
 
