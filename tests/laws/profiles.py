@@ -20,7 +20,7 @@ def load_profile() -> None:
     """Make the fixed set the default: no clock, no database and no chance decide what is tried."""
     settings.register_profile(
         "laws",
-        max_examples=30,
+        max_examples=30 if MANY else 12,
         derandomize=MANY < 100,
         deadline=None,
         database=None,

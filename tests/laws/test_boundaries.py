@@ -215,7 +215,7 @@ def test_most_operators_keep_no_keys() -> None:
 def test_keys_that_are_gone_leave_nothing(name: str) -> None:
     session = CHURNED[name].open()
     sizes = []
-    for turn in range(16):
+    for turn in range(30):
         base = 1_000 * turn
         for source in session.sources:
             rows = [(f"{turn}-{n}", base + n % 7, base + n % 7 + 3, payload(f"key {turn} {n}", n % 3)) for n in range(80)]
@@ -226,7 +226,7 @@ def test_keys_that_are_gone_leave_nothing(name: str) -> None:
         assert {(each["windows"], each["events"]) for each in figures} == {(0, 0)}
         sizes.append(sum(each["state_bytes"] for each in figures))
     # Keys are forgotten some hundreds at a time: once at least among the first half.
-    assert max(sizes[8:]) < 1.25 * max(sizes[:8])
+    assert max(sizes[15:]) < 1.25 * max(sizes[:15])
 
 
 class Held:

@@ -60,10 +60,10 @@ def test_a_module_that_needs_order_is_given_it_in_every_arrival() -> None:
 
 @pytest.mark.parametrize(("module", "laws"), GOOD, ids=[getattr(m, "__name__", str(m)) for m, _ in GOOD])
 def test_good_modules_of_every_kind_pass(module: Any, laws: set[str]) -> None:
-    report = check_udm(module)
+    report = check_udm(module, examples=15)
     assert set(report.held) == ALWAYS | IN_A_QUERY | laws
     assert set(report.held) | set(report.skipped) == {law.name for law in LAWS}
-    assert min(report.held.values()) > 10
+    assert min(report.held.values()) > 5
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_every_law_says_what_it_says_and_what_to_do(law: Any) -> None:
     assert len(law.hint) > 40
 
 
-@pytest.mark.parametrize(("cls", "examples"), [(Spread, 60), (Mean, 15), (modules.Coverage, 15), (Ordered, 40)])
+@pytest.mark.parametrize(("cls", "examples"), [(Spread, 60), (Mean, 15), (modules.Coverage, 10), (Ordered, 15)])
 def test_a_check_asks_a_module_for_at_most_a_hundred_results_per_example(
     cls: type[Any], examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,8 +224,8 @@ def test_modules_that_no_other_process_finds_by_name_are_stored_with_their_code(
         with lock:
             return max(values)
 
-    assert "picklable" in check_udm(Local).held
-    assert "picklable" in check_udm(local).held
+    assert "picklable" in check_udm(Local, examples=5).held
+    assert "picklable" in check_udm(local, examples=5).held
     pytest.importorskip("pyspark")
     assert broken_law(locked) == "picklable"
 
@@ -253,14 +253,7 @@ def test_without_pyspark_code_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("module", [Count(), Sum(), Avg(), Max(), Median(), Collect(), TimeWeightedAvg()], ids=lambda m: m.label)
 def test_built_in_aggregates_keep_the_laws(module: Any) -> None:
-    check_udm(module, [(t, t + 1 + t % 3, t % 4 if t % 5 else None) for t in range(12)], window=(2, 9))
-
-
-def test_an_example_of_the_gallery() -> None:
-    from udm_examples import Busiest, Median
-
-    check_udm(Median)
-    check_udm(Busiest(2))
+    check_udm(module, [(t, t + 1 + t % 3, t % 4 if t % 5 else None) for t in range(12)], window=(2, 9), examples=10)
 
 
 def test_dataclasses_are_made_up_field_by_field() -> None:
@@ -271,6 +264,6 @@ def test_dataclasses_are_made_up_field_by_field() -> None:
             seen.append(payload)
             return super().add_event_to_state(state, payload)
 
-    check_udm(Spy)
+    check_udm(Spy, examples=10)
     assert {type(trip.fare) for trip in seen} == {float, type(None)}
     assert all(isinstance(trip.zone, str) and isinstance(trip.at, datetime) for trip in seen)
