@@ -1,8 +1,11 @@
-"""What all tests share: how many random examples there are, which tests on Spark run in one process, and what is garbage."""
+"""What tests share: the number of random examples, where files are, which tests on Spark share a process, and what is garbage."""
 
 from __future__ import annotations
 
 import gc
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,16 @@ from tests.laws.profiles import load_profile
 SPARK = Path(__file__).parent / "spark"
 STREAMS = {f"test_{name}.py" for name in ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")}
 
+IN_MEMORY = Path("/dev/shm")
+ROOM = 2**31
+
 load_profile()
+
+
+def pytest_configure() -> None:
+    """Let files of tests be in memory where there is room: else most of them wait until a disk has what they write."""
+    if "TMPDIR" not in os.environ and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
+        tempfile.tempdir = str(IN_MEMORY)
 
 
 @pytest.hookimpl(tryfirst=True)

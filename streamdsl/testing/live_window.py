@@ -140,4 +140,4 @@ def result_rows(module: AnyModule, result: Any, window: Lifetime, output: Output
 
 
 def _is_same(a: MemberRow, b: MemberRow) -> bool:
-    return (a.le, a.re, payload_key(a.payload)) == (b.le, b.re, payload_key(b.payload))
+    return a.le == b.le and a.re == b.re and payload_key(a.payload) == payload_key(b.payload)

@@ -104,14 +104,20 @@ def _imports(nodes: Iterable[ast.AST], module: str, eager: bool, typing: bool) -
             yield from (Import(module, alias.name, "", eager, typing) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield from (Import(module, *_target(node.module, alias.name), eager, typing) for alias in node.names)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             yield from _imports(node.body, module, eager, typing=True)
             yield from _imports(node.orelse, module, eager, typing)
         else:
-            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            yield from _imports(ast.iter_child_nodes(node), module, eager and not inside, typing)
+            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            yield from _imports(filter(_has_statements, ast.iter_child_nodes(node)), module, eager and not inside, typing)
 
 
+def _has_statements(node: ast.AST) -> bool:
+    """Say whether a node is a statement or a part of one that has others; no expression has imports in it."""
+    return isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case))
+
+
+@cache
 def _target(module: str, name: str) -> tuple[str, str]:
     """Return the module that `from module import name` reads, and the name in it: `module.name` if that is a module itself."""
     path = ROOT / Path(*module.split("."), name)

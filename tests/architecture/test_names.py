@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -69,6 +70,7 @@ def module_places() -> dict[str, list[str]]:
     return found
 
 
+@cache
 def class_places() -> dict[str, list[str]]:
     """Return the modules in which there is a class of each name."""
     found = defaultdict(list)

@@ -21,6 +21,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from tests.laws.modules import Since
+from tests.laws.profiles import some
 
 Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
 
@@ -131,7 +132,7 @@ def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:
     assert sum(cost[2] for cost in few.values()) == 1, "the one window that it falls into is computed again, once"
 
 
-@pytest.mark.parametrize("name", [*QUERIES, *IN_ORDER])
+@pytest.mark.parametrize("name", some([*QUERIES, *IN_ORDER], 8))
 def test_memory_is_flat_over_cti_periods(name: str) -> None:
     session = {**QUERIES, **IN_ORDER}[name](sd.source("s")).open()
     used = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import cycle, groupby
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 import streamdsl as sd
 from streamdsl import astral
 from streamdsl.astral import View
+from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal import CHT, CHTRow, Lifetime
 from streamdsl.windows import Sequenced
@@ -116,8 +117,7 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize("ws", BOUNDED, ids=lambda ws: ws.describe())
-@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+@pytest.mark.parametrize(("ws", "emit"), list(zip(BOUNDED, cycle(EMIT_MODES), strict=False)))
 def test_a_cti_frees_the_rows_that_no_later_window_reaches(ws: Any, emit: Any) -> None:
     session = S.windows(ws).aggregate(n=sd.count()).open(emit)
     kept = []

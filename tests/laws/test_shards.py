@@ -188,7 +188,7 @@ def parts_of(events: Sequence[Any], n: int) -> Iterator[Sequence[Any]]:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@examples(7)
+@examples(10)
 @given(
     histories(), histories(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 99), st.sampled_from(["speculative", "final"])
 )

@@ -27,7 +27,7 @@ from udm_examples import Busy
 
 HOUR = 3600
 STORM = Period("8-9 February 2013", date(2013, 2, 8), date(2013, 2, 9))
-STORMY = Period("1-10 February 2013", date(2013, 2, 1), date(2013, 2, 10))
+STORMY = Period("6-10 February 2013", date(2013, 2, 6), date(2013, 2, 10))
 FOUR_HOURS = [1360404000 + hour * HOUR for hour in range(4)]
 """From 5:00 to 9:00 in New York on 9 February 2013."""
 

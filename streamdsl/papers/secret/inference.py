@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise, product
 from statistics import mean
 from typing import Any, Final
@@ -169,7 +170,7 @@ class _Search:
         self.experiments: list[Experiment] = []
 
     def run(self, name: str) -> Inferred:
-        left, witnesses = list(_candidates()), list[Witness]()
+        left, witnesses = [*_candidates()], list[Witness]()
         while (experiment := self._next(left) or self._held_out()) is not None:
             kept = [each for each in left if self._explains(each, experiment)]
             if len(kept) < len(left) or not witnesses:
@@ -234,7 +235,9 @@ class _Predictions:
 
     def __init__(self, ends: bool) -> None:
         self.ends = ends
-        self._known: dict[tuple[Profile, int], list[list[Any]]] = {}
+        self._known: dict[tuple[Profile, int], tuple[list[list[Any]], Iterator[list[Any]]]] = {}
+        self._last: Experiment | None = None
+        self._given: list[Tuple] = []
 
     def __call__(self, profile: Profile, experiment: Experiment) -> list[list[Any]]:
         return list(self.reports(profile, experiment))
@@ -242,22 +245,33 @@ class _Predictions:
     def reports(self, profile: Profile, experiment: Experiment) -> Iterator[list[Any]]:
         """Yield predicted reports lazily: most profiles are ruled out by the first."""
         key = (profile, id(experiment))
-        if key in self._known:
-            yield from self._known[key]
-            return
-        size, slide, tuples = experiment
-        running, found = Simulation(profile, size, slide), list[list[Any]]()
-        for each in ended(tuples, size, slide) if self.ends else tuples:
+        if key not in self._known:
+            self._known[key] = [], self._simulated(profile, experiment)
+        found, later = self._known[key]
+        yield from found
+        for report in later:
+            found.append(report)
+            yield report
+
+    def _simulated(self, profile: Profile, experiment: Experiment) -> Iterator[list[Any]]:
+        size, slide, _ = experiment
+        running = Simulation(profile, size, slide)
+        for each in self._pushed(experiment):
             for report in running.push(each):
-                found.append(ordered(report.values))
-                yield found[-1]
-        self._known[key] = found
+                yield ordered(report.values)
+
+    def _pushed(self, experiment: Experiment) -> list[Tuple]:
+        """Return what an engine is given: the same list each time for an experiment, which all profiles are asked of in turn."""
+        if self._last is not experiment:
+            size, slide, tuples = experiment
+            self._last, self._given = experiment, ended(tuples, size, slide) if self.ends else tuples
+        return self._given
 
 
-def _candidates() -> Iterator[Profile]:
-    """Yield all settings, the best known first."""
+@cache
+def _candidates() -> tuple[Profile, ...]:
+    """Return all settings, the best known first."""
     known = (CORAL8, STREAM, STREAMBASE)
-    yield from known
     starts: list[T0] = [
         *(Grid(shift) for shift in (-1, 0, -2, 1)),
         *(Grid(shift, whole=False) for shift in (-1, 0)),
@@ -268,10 +282,9 @@ def _candidates() -> Iterator[Profile]:
     ]
     on = (False, True)
     reports = [Report(change, close, full, n) for change in on for close in on for full in on for n in (1, 2, 3)]
-    for scope, report, tick, start in product(Scope, reports, Tick, starts):
-        made = Profile("", start, report, tick, scope)
-        if not any(replace(each, name="") == made for each in known):
-            yield made
+    made = (Profile("", start, report, tick, scope) for scope, report, tick, start in product(Scope, reports, Tick, starts))
+    unnamed = [replace(each, name="") for each in known]
+    return (*known, *(each for each in made if each not in unnamed))
 
 
 def _information(experiment: Experiment) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from streamdsl.engine.starting import restored
 from streamdsl.engine.state.classes import name_of
 from streamdsl.errors import CheckpointError, SessionError, SinkError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract, fields_of
-from tests.laws.doors.covering import Choice, covering
+from tests.laws.doors.covering import Choice, covering, legal_pairs, part
 from tests.laws.doors.faults import FAULTS, OF_TABLES, Forgetful, Interrupt, full_disk, traced
 from tests.laws.doors.fold import Fold, Refused
 from tests.laws.doors.history import Draw, Rules, late_of, pushes
@@ -72,6 +72,16 @@ def _legal(name: str, value: str, other: str, choice: str) -> bool:
 
 
 ROWS = covering(DIMENSIONS, legal, begun=covering({**DIMENSIONS, "source": FIRST}, legal))
+FEW = 150
+
+
+def often(name: str, other: str) -> bool:
+    """Say whether the pairs of two dimensions are so few that each of them is run often."""
+    return len(DIMENSIONS[name]) * len(DIMENSIONS[other]) <= FEW
+
+
+SOME = part(ROWS, {pair for pair in legal_pairs(DIMENSIONS, legal) if often(*(name for name, _ in pair))})
+"""Rows that are run often; all are where more is asked for."""
 
 
 class Theirs:

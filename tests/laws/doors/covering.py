@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import combinations
 from random import Random
 from typing import TypeAlias
@@ -28,6 +28,16 @@ def legal_pairs(dimensions: Mapping[str, Sequence[str]], legal: Legal) -> set[Pa
 def pairs_of(row: Row) -> set[Pair]:
     """Return the pairs that a row covers."""
     return {frozenset(pair) for pair in combinations(row.items(), 2)}
+
+
+def part(rows: Sequence[Row], pairs: Set[Pair]) -> list[int]:
+    """Return the numbers of rows that cover some pairs, greedily: of those that cover most of what is left, the first."""
+    covers = [pairs_of(row) & pairs for row in rows]
+    chosen, left = list[int](), set(pairs)
+    while left:
+        chosen.append(max(range(len(rows)), key=lambda number: len(covers[number] & left)))
+        left -= covers[chosen[-1]]
+    return sorted(chosen)
 
 
 def covering(

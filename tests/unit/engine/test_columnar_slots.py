@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.engine.codes import factorise
@@ -28,6 +28,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
+from tests.laws.profiles import examples
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(-3, 3), st.integers(MIN_TIME, INFINITY))), max_size=20)
 
@@ -81,7 +82,7 @@ wanted = st.lists(st.integers(0, 40), min_size=1, max_size=30)
 steps = st.lists(st.tuples(wanted, st.sets(st.integers(0, 40)), st.sampled_from([False] * 5 + [True])), min_size=2)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(steps, st.sampled_from([False, False, True]), st.data())
 def test_keys_that_wait_are_forgotten_alone_and_known_again_till_then(
     pushes: list[tuple[list[int], set[int], bool]], is_mixed: bool, data: st.DataObject

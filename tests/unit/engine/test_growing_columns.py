@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.engine.growing import GrowingColumn, LazyColumn
 from streamdsl.expr.deferred import DeferredColumn
 from streamdsl.expr.table import column_of
 from streamdsl.io.arrow_held import ArrowSource
+from tests.laws.profiles import examples
 
 
 def test_columns_that_share_values_grow_and_change_apart() -> None:
@@ -42,7 +43,7 @@ numbers = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=1, max_siz
 steps = st.lists(st.tuples(st.sampled_from(["append", "append", "keep", "keep", "read"]), st.one_of(texts, numbers)), max_size=8)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.one_of(texts, numbers), steps, st.data())
 def test_values_that_wait_are_those_that_were_put_in(
     first: list[Any], steps: list[tuple[str, list[Any]]], data: st.DataObject

@@ -54,7 +54,7 @@ TABLE = """
     ids=["rows", "CHT", "IntervalEvents", "physical events", "event table", "marbles", "an iterator"],
 )
 def test_events_may_be_given_in_any_form(given: Any) -> None:
-    assert {"reads", "arrival_order"} <= set(check_udm(Keyed, given).held)
+    assert {"reads", "arrival_order"} <= set(check_udm(Keyed, given, examples=8).held)
 
 
 def test_events_that_are_given_are_all_that_a_module_sees() -> None:
@@ -101,8 +101,8 @@ def test_claims_excuse_from_laws() -> None:
 
 def test_output_and_clips_say_how_queries_use_a_module() -> None:
     assert broken_law(Echo) == "no_output_in_the_past"
-    assert "Output.CLIP" in check_udm(Echo, output=sd.Output.CLIP).skipped["no_output_in_the_past"]
-    assert "no_output_in_the_past" in check_udm(Echo, clips=[sd.Clip.LEFT, sd.Clip.FULL]).held
+    assert "Output.CLIP" in check_udm(Echo, output=sd.Output.CLIP, examples=8).skipped["no_output_in_the_past"]
+    assert "no_output_in_the_past" in check_udm(Echo, clips=[sd.Clip.LEFT, sd.Clip.FULL], examples=15).held
 
     class Duration(sd.TimeSensitiveUDA[int, int]):
         def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
@@ -110,7 +110,7 @@ def test_output_and_clips_say_how_queries_use_a_module() -> None:
             return sum(event.end_time - event.start_time for event in events)
 
     assert broken_law(Duration) == "clipping"
-    assert "clipping" in check_udm(Duration, clips=[sd.Clip.FULL]).held
+    assert "clipping" in check_udm(Duration, clips=[sd.Clip.FULL], examples=15).held
 
 
 def test_the_window_may_be_chosen() -> None:

@@ -11,6 +11,7 @@ import pytest
 import udm_examples
 from streamdsl.testing import check_udm, run_udm
 from streamdsl.udm.bases import UDM
+from tests.laws.profiles import MANY
 from tests.unit.udm_examples.cases import CASES
 from tests.unit.udm_examples.law import Row, random_rows
 from udm_examples import (
@@ -30,6 +31,8 @@ from udm_examples import (
     Sessionizer,
     Step,
 )
+
+EXAMPLES = 30 if MANY else 10
 
 
 def is_a(payload: str) -> bool:
@@ -83,12 +86,12 @@ def span(rows: list[Row]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.module.label)
 def test_statistics(case: Any) -> None:
-    check_udm(case.module, case.rows(0))
+    check_udm(case.module, case.rows(0), examples=EXAMPLES)
 
 
 @pytest.mark.parametrize(("module", "rows"), PATTERNS, ids=lambda value: getattr(value, "label", ""))
 def test_patterns(module: Any, rows: list[Row]) -> None:
-    check_udm(module, rows, window=span(rows))
+    check_udm(module, rows, window=span(rows), examples=EXAMPLES)
     assert run_udm(module, rows, span(rows)), "laws over nothing found say nothing"
 
 

@@ -23,7 +23,7 @@ from streamdsl.engine.starting import restored
 from streamdsl.errors import CheckpointError
 from tests.unit.engine.state.crafted import Apart, changed, content_of, dumped, framed, with_content
 
-CASES = int(os.environ.get("HOSTILE_CASES", "60"))
+CASES = int(os.environ.get("HOSTILE_CASES", "20"))
 
 QUERY = sd.source("trips").where(lambda e: e.fare > 5).tumbling_window(10).aggregate(n=sd.count())
 
