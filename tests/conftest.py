@@ -12,7 +12,7 @@ from tests.laws.profiles import load_profile
 
 SPARK = Path(__file__).parent / "spark"
 STREAMS = ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")
-WITH_STREAMS = {f"test_{name}.py" for name in (*STREAMS, "frames", "groups", "shipping")}
+WITH_STREAMS = {f"test_{name}.py" for name in (*STREAMS, "frames", "groups", "modules", "shipping")}
 """The files of streams, and of so many batches that the other batches take as long."""
 
 load_profile()
