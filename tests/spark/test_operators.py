@@ -125,7 +125,6 @@ FEW: dict[str, Any] = {"n": sd.count(), "total": sd.sum(lambda e: e.v), "low": s
 """For a second query of windows that Spark aggregates in one way: planning many aggregates takes long."""
 WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
 ENDING: dict[str, Query] = {
-    "filled": lambda s: s.select(v=lambda e: e.v).fill(4, {"v": 0}, end=25),
     "trailing, filled": lambda s: s.trailing_window(7, 5).aggregate(n=sd.count()).fill(5, {"n": 0}, end=40),
     "tumbling": lambda s: s.tumbling_window(5, 2).aggregate(**FEW),
     "hopping": lambda s: s.hopping_window(7, 3, -2).aggregate(**MERGED),
