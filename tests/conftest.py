@@ -14,7 +14,9 @@ import pytest
 from tests.laws.profiles import load_profile
 
 SPARK = Path(__file__).parent / "spark"
-STREAMS = {f"test_{name}.py" for name in ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")}
+STREAMS = ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")
+WITH_STREAMS = {f"test_{name}.py" for name in (*STREAMS, "frames", "groups", "modules", "shipping")}
+"""The files of streams, and of so many batches that the other batches take as long."""
 
 IN_MEMORY = Path("/dev/shm")
 ROOM = 2**31
@@ -43,7 +45,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return a scheduler that gives one process all batches on Spark, and one all its streams: a session takes long to warm up.
+    """Return a scheduler that gives Spark two processes, one of which has all its streams: a session takes long to warm up.
 
     So does what the tests of one story share; a test with a Spark of its own goes alone. They are known by their files: with
     pytest 9.2, xdist 3.8 does not see the groups of marks.
@@ -57,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
                 return file
             name = file.rpartition("/")[2]
             if "/spark/" in file and name != "test_connect.py":
-                return "streams" if name in STREAMS else "batches"
+                return "streams" if name in WITH_STREAMS else "batches"
             return "batches" if file.endswith("_on_spark.py") else nodeid
 
     return Together(config, log)

@@ -78,16 +78,17 @@ NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
 QUERIES: dict[str, sd.Stream[Any]] = {
     "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
     "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
-    "aggregates of every kind": by_key()
-    .hopping_window(8, 4)
-    .aggregate(
-        spread=Spread().of(lambda e: e.v),
-        lived=Lived().of(lambda e: e.v),
-        total=Total().of(lambda e: e.v),
-        mean=IncrementalTimeWeightedAverage().of(lambda e: e.v),
-    ),
-    "operators and windows of every kind, rows in pieces, a pattern": union_of(
+    "operators, aggregates and windows of every kind, rows in pieces, a pattern": union_of(
         [
+            by_key()
+            .hopping_window(8, 4)
+            .aggregate(
+                spread=Spread().of(lambda e: e.v),
+                lived=Lived().of(lambda e: e.v),
+                total=Total().of(lambda e: e.v),
+                mean=IncrementalTimeWeightedAverage().of(lambda e: e.v),
+            )
+            .select(k=lambda e: e.k, v=lambda e: str((e.spread, e.lived, e.total, e.mean))),
             *(
                 by_key().tumbling_window(6).apply(module, lambda e: e.v).select(k=lambda e: e[0], v=lambda e: e[1])
                 for module in (Above(), Alone(), Odd(), Copies())

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -187,12 +186,20 @@ OVER_NULLS: dict[str, sd.Stream[Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def without_a_start(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """Rows in a file, one of which has no start."""
+    folder = str(tmp_path_factory.mktemp("frames") / "rows")
+    spark.sql("select * from values (1L, 5L, 9), (null, 6L, 2), (3L, 9L, 7) as t(le, re, v)").write.parquet(folder)
+    return spark.read.parquet(folder)
+
+
 @pytest.mark.parametrize("name", OVER_NULLS)
-def test_a_row_without_a_start_is_an_error_whatever_a_filter_says_of_it(spark: SparkSession, name: str, tmp_path: Path) -> None:
+def test_a_row_without_a_start_is_an_error_whatever_a_filter_says_of_it(
+    spark: SparkSession, name: str, without_a_start: DataFrame
+) -> None:
     """Spark moves filters into files: that of no row without a start."""
-    rows = spark.sql("select * from values (1L, 5L, 9), (null, 6L, 2), (3L, 9L, 7) as t(le, re, v)")
-    rows.write.parquet(str(tmp_path / "rows"))
-    frame = spark.read.parquet(str(tmp_path / "rows"))
+    frame = without_a_start
     with pytest.raises(Exception, match=r"EventError: .* its le is null"):
         OVER_NULLS[name].on_spark(spark).batch({"s": frame.drop("re") if name == "windows" else frame}, until=50).collect()
 
