@@ -58,7 +58,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
     "jobs": PLAN | {"emit", "engine", "io", "naming", "running", "sinks", "stream"},
-    "moved": set(),
+    "moved": {"errors"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"io", "streamdsl", "testing"},
     "cli": {"errors", "jobs"},

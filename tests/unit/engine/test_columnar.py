@@ -13,7 +13,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operator import EmitPolicy, Operator, Piece
+from streamdsl.engine.operator import Operator, Piece
 from streamdsl.engine.operators.columnar_windows import ColumnarWindowOperator
 from streamdsl.engine.query_session import Session
 from streamdsl.errors import TimeOverflow, UnboundedOutputError, UserCodeError
@@ -195,6 +195,5 @@ def test_state_bytes_stay_bounded() -> None:
 
 
 def test_it_is_made_for_its_node() -> None:
-    (operator,) = lower(counted().plan(), EmitPolicy(), {"window": "columnar"}).operators
+    (operator,) = lower(counted().plan()).operators
     assert isinstance(operator, ColumnarWindowOperator)
-    assert lower(counted().plan(), EmitPolicy(), {"window": "general"}).operators[0].kind == "window (general)"

@@ -217,7 +217,7 @@ def test_on_spark_no_filter_leaves_spark() -> None:
 
 
 def test_an_unknown_option_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(QueryError, match="no engine option 'rewrites'; the options are: attach, most_windows, rewrite, window"):
+    with pytest.raises(QueryError, match="no engine option 'rewrites'; the options are: attach, most_windows, rewrite"):
         source().open(engine_options={"rewrites": "off"})
 
 
