@@ -13,7 +13,7 @@ from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of, spread
 from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.engine.window_budget import WindowBudget
-from streamdsl.expr.encoding import ordered_codes
+from streamdsl.expr.encoding import integer_codes, ordered_codes
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -34,8 +34,8 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     if block.is_dense and all(map(_is_plain, parts)):
         return _dense(parts, block)
     are_single = all(part.is_single for part in parts)
-    if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
-        return _counted(parts, block)
+    if are_single and block.is_packable:
+        return _packed(parts, block)
     rows = Pending.concat(parts)
     if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
@@ -100,20 +100,26 @@ def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
     return places
 
 
-def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
-    """Count the rows of each window and group by sorting integers that hold both."""
-    flat, at = np.empty(block.rows, dtype=np.int64), 0
-    for part in parts:
-        places = flat[at : at + len(part.lo)]
+def _packed(parts: Sequence[Pending], block: _Block) -> Combined:
+    """Sum up rows by integers that hold both the window and the group: sorted if rows are only counted, else hashed."""
+    flat = np.empty(block.rows, dtype=np.int64)
+    stops = np.cumsum([len(part.lo) for part in parts]).tolist()
+    for part, stop in zip(parts, stops, strict=True):
+        places = flat[stop - len(part.lo) : stop]
         np.subtract(part.lo, block.first, out=places)
         places <<= block.bits
         places += part.groups
         places -= block.lowest
-        at += len(part.lo)
-    found, counts = counted_runs(ascending(flat))
-    totals = AccumulatorColumns(len(counts))
-    for term in parts[0].terms.parts:
-        totals.add_sums(term.column, counts, block.rows)
+    if all(part.terms.counts_rows for part in parts):
+        found, counts = counted_runs(ascending(flat))
+        totals = AccumulatorColumns(len(counts))
+        for term in parts[0].terms.parts:
+            totals.add_sums(term.column, counts, block.rows)
+    else:
+        index, found = integer_codes(flat)
+        totals = AccumulatorColumns(len(found))
+        for part, stop in zip(parts, stops, strict=True):
+            totals.add(index[stop - len(part.lo) : stop], part.terms)
     return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, totals)
 
 
