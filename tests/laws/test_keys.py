@@ -189,6 +189,10 @@ def small_limits(rng: Random) -> Iterator[None]:
         if rng.random() < 0.3:  # all texts have one fingerprint
             stack.enter_context(patch.object(arrow_fingerprints, "_hashes", lambda texts: np.zeros(len(texts), dtype=np.int64)))
         stack.enter_context(patch.object(batch, "SLICE", rng.choice([3, 17, 2**15])))
+        if rng.random() < 0.3:
+            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
+        else:
+            encoding.INTEGER_ENCODER.load()
         yield
 
 
@@ -410,9 +414,13 @@ def test_keys_of_mixed_types_are_the_same_groups_many_at_once_as_one_by_one(seed
 
 
 @pytest.mark.parametrize("many", [1, 2**14])
-def test_codes_of_integers_are_equal_where_they_are(many: int) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -> None:
     rng = np.random.default_rng(3)
-    with patch.object(kernel, "COMPILE_FROM", many):
+    with patch.object(kernel, "COMPILE_FROM", many), patch.object(kernel, "CALL_FROM", many), ExitStack() as stack:
+        encoding.INTEGER_ENCODER.load()
+        if not compiled:
+            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
         for known in (
             np.arange(50),
             np.arange(50) << 40,
