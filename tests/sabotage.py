@@ -798,7 +798,8 @@ SABOTAGES = (
         "streamdsl/temporal/change.py",
         "before = waiting.get((after.le, after.key))",
         "before = waiting.get((after.re, after.key))",
-        "reference_says and snapshot",
+        "minimal_change",
+        where="unit/temporal",
     ),
     Sabotage(
         "a dead row forgotten too early",

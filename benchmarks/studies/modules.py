@@ -71,13 +71,19 @@ def fill_and_correct(query: sd.Stream[Any], n: int) -> tuple[float, float]:
     gc.collect()
     start = time.process_time()
     session.push(events)
-    filled = time.process_time()
+    filling = time.process_time() - start
+    _correct(session, n)  # the first retraction finds rows by their ids from then on
     rounds = max(5, min(100, 500_000 // n))
-    for i in range(n, n + rounds):
-        late = row(i)
-        session.push([late])
-        session.push([Retract(late.id, late.le, late.re, late.le)])
-    return (filled - start) / n * 1e6, (time.process_time() - filled) / (2 * rounds) * 1e6
+    start = time.process_time()
+    for i in range(n + 1, n + 1 + rounds):
+        _correct(session, i)
+    return filling / n * 1e6, (time.process_time() - start) / (2 * rounds) * 1e6
+
+
+def _correct(session: Any, n: int) -> None:
+    late = row(n)
+    session.push([late])
+    session.push([Retract(late.id, late.le, late.re, late.le)])
 
 
 def main() -> None:
