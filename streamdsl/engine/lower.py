@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, TypeAlias
@@ -15,14 +15,10 @@ from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable, payload_parts
 from streamdsl.engine.operator import (
     EmitPolicy,
-    InputPort,
     Operator,
-    Part,
     Piece,
     RowOperator,
-    through,
 )
-from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import most_windows
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import labels
@@ -134,23 +130,14 @@ class Graph:
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Chains of row operators that large batches pass slice by slice, by their first stage. The others have empty chains."""
-    pipelines: dict[str, list[Part]] = field(default_factory=dict)
-    """By source the pipeline that row batches pass up to the only output, if all stages on the way have one reader."""
     frontiers: list[Stage] = field(default_factory=list)
     """The stages that decide the final frontier of the only output, which is the last one."""
-    _has_run: bool = False
-    """Whether every operator has got the CTIs of all its inputs."""
-
     keeps_keys: bool = False
     """Whether key tables may forget nothing now, because buffered rows have keys that are not numbered yet."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return the pieces of the outputs. Each operator runs once."""
-        pipeline = None
-        if self._has_run and len(pieces) == 1:
-            ((name, piece),) = pieces.items()
-            pipeline = self.pipelines.get(name) if type(piece.batch) is RowBatch else None
-        out = self._through(pieces, ctis) if pipeline is None else [through(pipeline, piece)]
+        out = self._through(pieces, ctis)
         for table in self.key_tables:
             if table.is_due and not self.keeps_keys and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
@@ -172,7 +159,6 @@ class Graph:
         return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
-        self._has_run = True
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
             if stage.operator is None:
@@ -223,26 +209,8 @@ def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | 
     builder = _Builder(graph, labels(plan), replace(emit_policy or EmitPolicy(), most=most_windows(options)))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
-    graph.pipelines = dict(_pipelines(graph))
     graph.frontiers = _frontiers(graph)
     return graph
-
-
-def _pipelines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
-    """Yield each source whose rows pass a single chain of operators, with that pipeline."""
-    readers: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for number, stage in enumerate(graph.stages):
-        for place, read in enumerate(stage.inputs):
-            readers[read].append((number, place))
-    for at in [number for number, stage in enumerate(graph.stages) if stage.operator is None]:
-        source, passed = graph.stages[at].source, list[Part]()
-        while len(readers[at]) == 1:
-            ((at, place),) = readers[at]
-            stage = graph.stages[at]
-            if stage.operator is not None:
-                passed.append(stage.operator if len(stage.inputs) == 1 else InputPort(stage.operator, place))
-        if graph.outputs == [at] and not readers[at]:
-            yield source, passed
 
 
 def _frontiers(graph: Graph) -> list[Stage]:

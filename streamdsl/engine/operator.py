@@ -122,22 +122,6 @@ class Operator(ABC):
         only = batches[came[0]] if len(came) == 1 else None
         return self.change_rows_of(came[0], only) if type(only) is RowBatch else None
 
-    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
-        """Do what `step` does, for a row batch of the only input."""
-        out = self.change_rows(batch, cti)
-        if out is None:
-            return self.step((piece_of((batch.columns, cti)),))
-        return self.finish_rows(batch, out, [cti])
-
-    def finish_rows(self, batch: RowBatch, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
-        """Count the rows in and out, take the CTIs of all inputs, and return the output with the CTI after it."""
-        self.rows_in += len(batch.changes)
-        self.rows_out += len(out.changes) if type(out) is RowBatch else len(out)
-        if ctis != self.input_ctis:
-            self.input_ctis = ctis
-            self._follow_ctis(ctis)
-        return out, self.cti if self.cti_limit <= self.cti else self._risen()
-
     def _follow_ctis(self, ctis: list[int]) -> None:
         """Drop the state that the CTIs of the inputs make unnecessary, and find out how far the output CTI may advance."""
         cti = min(ctis)
@@ -322,42 +306,6 @@ class RowOperator(Operator):
             self.input_ctis = [cti]
             self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))
         return piece_of((out, self.cti))
-
-
-class InputPort:
-    """One input of an operator of several, seen as an operator of one: it is used while the other inputs have no changes."""
-
-    def __init__(self, operator: Operator, place: int) -> None:
-        self._operator = operator
-        self._place = place
-
-    def process_rows(self, batch: RowBatch, cti: int) -> tuple[Batch, int]:
-        """Process a row batch of this input and return the output with the CTI after it."""
-        operator, place = self._operator, self._place
-        out = operator.change_rows_of(place, batch)
-        if out is None:
-            return self.step((piece_of((batch.columns, cti)),))
-        ctis = list(operator.input_ctis)
-        ctis[place] = cti
-        return operator.finish_rows(batch, out, ctis)
-
-    def step(self, inputs: Sequence[Piece]) -> Piece:
-        """Process a piece of this input in columns."""
-        pieces = [piece_of((EMPTY, cti)) for cti in self._operator.input_ctis]
-        (pieces[self._place],) = inputs
-        return self._operator.step(pieces)
-
-
-Part: TypeAlias = Operator | InputPort
-"""A part of a pipeline: row batches pass the parts in order."""
-
-
-def through(parts: Iterable[Part], piece: Piece) -> Piece:
-    """Run a piece through the parts of a pipeline."""
-    batch, cti = piece
-    for part in parts:
-        batch, cti = part.process_rows(batch, cti) if type(batch) is RowBatch else part.step((piece_of((batch, cti)),))
-    return piece_of((batch, cti))
 
 
 def inputs_of(batch: Batch) -> Inputs:
