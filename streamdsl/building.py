@@ -432,7 +432,7 @@ def ranked(by: Any, schema: Schema | None) -> Make:
 def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:
     """Return the merged bindings of a plan's streams; raises `QueryError` if two different sources have one name."""
     named: dict[str, Source] = {}
-    for node in plan.walk():
+    for node in plan.leaves:
         if isinstance(node, Source) and named.setdefault(node.source, node) != node:
             raise QueryError(
                 f"two different sources of this query are called {node.source!r}",
@@ -452,8 +452,8 @@ def group_of(node: Node) -> Group:
 
 def check_body(body: Node, group: Group) -> Node:
     """Return the plan of a group's sub-query; raises `QueryError` if it reads anything but its group."""
-    for leaf in body.walk():
-        if leaf.inputs or leaf is group or (group.unit is None and leaf == in_unit(group, leaf.unit)):
+    for leaf in body.leaves:
+        if leaf is group or (group.unit is None and leaf == in_unit(group, leaf.unit)):
             continue
         outside = f"the stream {leaf.source!r}" if isinstance(leaf, Source) else "the rows of another group"
         raise QueryError(

@@ -14,10 +14,6 @@ import pytest
 from tests.laws.profiles import load_profile
 
 SPARK = Path(__file__).parent / "spark"
-STREAMS = ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")
-WITH_STREAMS = {f"test_{name}.py" for name in (*STREAMS, "frames", "groups", "modules", "shipping")}
-"""The files of streams, and of so many batches that the other batches take as long."""
-
 IN_MEMORY = Path("/dev/shm")
 ROOM = 2**31
 
@@ -45,10 +41,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return a scheduler that gives Spark two processes, one of which has all its streams: a session takes long to warm up.
+    """Return a scheduler that gives all tests on Spark to one process: a session takes long to start, and to warm up.
 
-    So does what the tests of one story share; a test with a Spark of its own goes alone. They are known by their files: with
-    pytest 9.2, xdist 3.8 does not see the groups of marks.
+    Tests of one story share what they do, too. They are known by their files: with pytest 9.2, xdist 3.8 does not see the groups
+    of marks.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -57,9 +53,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             file = nodeid.partition("::")[0]
             if "/stories/" in file or "/typing/" in file:
                 return file
-            name = file.rpartition("/")[2]
-            if "/spark/" in file and name != "test_connect.py":
-                return "streams" if name in WITH_STREAMS else "batches"
-            return "batches" if file.endswith("_on_spark.py") else nodeid
+            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid
 
     return Together(config, log)

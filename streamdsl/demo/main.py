@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streamdsl.demo.data import Data, load
@@ -19,7 +19,12 @@ from streamdsl.demo.spark_run import Ask, ask_spark, difference, why_no_spark
 from streamdsl.demo.storm_picture import storm
 
 
-def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: bool = True) -> int:
+def demo(
+    period: Period = FEBRUARY,
+    folder: Path = Path("demo-results"),
+    spark: bool = True,
+    streamed: Sequence[Question] = REPLAYED,
+) -> int:
     """Run the demo and return its exit status: 1 when Spark's answers differ or nothing was corrected, 2 when it cannot run."""
     began = time.perf_counter()
     try:
@@ -33,7 +38,7 @@ def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: 
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}
     picture = folder / "storm.svg"
     picture.write_text(storm(answers["aloft"].cht, names, answers["grounded"].cht), encoding="utf-8")
-    agreed = _on_spark(answers, data, folder / "replay") if spark else True
+    agreed = _on_spark(answers, data, folder / "replay", streamed) if spark else True
     print_lines(
         ["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."]
     )
@@ -60,24 +65,24 @@ def corrected(answers: Mapping[str, Answer]) -> bool:
     return not silent
 
 
-def _on_spark(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
+def _on_spark(answers: Mapping[str, Answer], data: Data, folder: Path, questions: Sequence[Question]) -> bool:
     missing = why_no_spark()
     if missing is not None:
         print_lines(["", f"The Spark half was left out: {missing}"])
         return True
-    streamed = _streamed(answers, data, folder)
+    streamed = _streamed(answers, data, folder, questions)
     print_lines(["", "The same queries on Spark, over the whole history at once:"])
     return agree(answers, data) and streamed
 
 
-def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
+def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path, questions: Sequence[Question]) -> bool:
     """Say whether streams on Spark, killed half-way, give the same answers; print it for each."""
-    letters = " and ".join(f"({question.letter})" for question in REPLAYED)
+    letters = " and ".join(f"({question.letter})" for question in questions)
     print_lines(["", f"{letters} as streams on Spark, from {FILES} files each, the job killed in the middle and started again:"])
     meter, began = ProgressMeter("streaming on Spark"), time.perf_counter()
     meter.say("running")
-    replay(data, folder)
-    histories = {question.name: replayed(question, folder) for question in REPLAYED}
+    replay(data, folder, questions)
+    histories = {question.name: replayed(question, folder) for question in questions}
     meter.clear()
     took = time.perf_counter() - began
     differences = {name: difference(answers[name].cht, history) for name, history in histories.items()}

@@ -42,21 +42,21 @@ class ReplayError(StreamDslError):
     """The streaming job did not end as it should."""
 
 
-def replay(data: Data, folder: Path) -> None:
+def replay(data: Data, folder: Path, questions: Sequence[Question] = REPLAYED) -> None:
     """Stream the reports file by file, in a job that is killed with all its processes within a micro-batch; then resume it.
 
     This process resumes the job, from nothing but the files of the killed one.
     """
     shutil.rmtree(folder, ignore_errors=True)
     feeds = data.feeds()
-    for name in sorted({name for question in REPLAYED for name in question.sources}):
+    for name in sorted({name for question in questions for name in question.sources}):
         write_reports(feeds[name], folder / "reports" / name)
     with (folder / "log.txt").open("wb") as log:
-        job = _start(folder, log)
-        _wait_for(job, folder / "state" / REPLAYED[-1].name, _KILLED_AT)
+        job = _start(folder, questions, log)
+        _wait_for(job, folder / "state" / questions[-1].name, _KILLED_AT)
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
-    _run(folder, REPLAYED)
+    _run(folder, questions)
 
 
 def write_reports(feed: Feed, folder: Path) -> None:
@@ -86,9 +86,9 @@ def _seconds(time: datetime | None) -> int:
     return sd.INFINITY if time is None else int(time.timestamp())
 
 
-def _start(folder: Path, log: Any) -> subprocess.Popen[bytes]:
+def _start(folder: Path, questions: Sequence[Question], log: Any) -> subprocess.Popen[bytes]:
     environment = {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": _JAVA, **os.environ}
-    command = [sys.executable, "-m", "streamdsl.demo.replay", str(folder)]
+    command = [sys.executable, "-m", "streamdsl.demo.replay", str(folder), *(question.letter for question in questions)]
     return subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
 
 
@@ -149,4 +149,4 @@ def _frames(spark: Any, folder: Path, question: Question) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    _run(Path(sys.argv[1]), REPLAYED)
+    _run(Path(sys.argv[1]), [question for question in REPLAYED if question.letter in sys.argv[2:]])

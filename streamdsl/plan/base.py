@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,15 @@ _INPUTS: Final = ("Node", "tuple[Node, ...]")
 
 
 @dataclass(frozen=True, slots=True)
+class _Extent:
+    """What a walk over a plan finds. Each node keeps it, or building a chain of n operators would take n walks."""
+
+    depth: int
+    leaves: tuple[Node, ...]
+    """None for a leaf itself: what refers to itself waits for the collector of garbage."""
+
+
+@dataclass(frozen=True, slots=True)
 class Node(ABC):
     """The base of all operators. Two nodes are equal if they have the same class and equal fields.
 
@@ -34,8 +43,7 @@ class Node(ABC):
 
     written: Location | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the query that makes this operator, if known."""
-    depth: int = field(default=0, init=False, compare=False, repr=False)
-    """The number of operators on the longest path down to a source, 0 until `places.depth` computes it."""
+    _extent: _Extent | None = field(default=None, init=False, compare=False, repr=False)
 
     @abstractmethod
     def describe(self) -> str:
@@ -133,8 +141,7 @@ class Node(ABC):
     @property
     def unit(self) -> Unit | None:
         """The unit of time of the output, None if it is known only at run time."""
-        # A recursion over inputs would visit a shared node once per path, which is exponential in the depth of the plan.
-        return common_unit(*(leaf.unit for leaf in self.walk() if not leaf.inputs))
+        return common_unit(*(leaf.unit for leaf in self.leaves))
 
     @property
     def modules(self) -> tuple[UDM, ...]:
@@ -144,12 +151,37 @@ class Node(ABC):
     @property
     def level(self) -> int:
         """The level of the innermost group whose rows the node reads, -1 outside of groups."""
-        return max(leaf.level for leaf in self.walk() if not leaf.inputs)
+        return max(leaf.level for leaf in self.leaves)
 
     @property
     def name(self) -> str:
         """The operator's name in `explain()` and in errors."""
         return type(self).__name__
+
+    @property
+    def depth(self) -> int:
+        """The number of operators on the longest path down to a source.
+
+        >>> from streamdsl.plan.node import Source, shift
+        >>> shift(Source("trips"), 5).depth
+        2
+        """
+        return self._reach().depth
+
+    @property
+    def leaves(self) -> tuple[Node, ...]:
+        """The nodes without inputs that this one reads, each once: sources, and the groups of the query around it."""
+        return self._reach().leaves or (self,)
+
+    def _reach(self) -> _Extent:
+        """Return the extent of this node, and give one to all below that have none: a walk stops at those that have it."""
+        if self._extent is None:
+            for node in bottom_up(self, lambda node: [each for each in node.inputs if each._extent is None]):
+                below = node.inputs
+                leaves = below[0].leaves if len(below) == 1 else _each_once(leaf for each in below for leaf in each.leaves)
+                object.__setattr__(node, "_extent", _Extent(1 + max((each.depth for each in below), default=0), leaves))
+            assert self._extent is not None
+        return self._extent
 
     def walk(self) -> Iterator[Node]:
         """Yield this node and all below it in topological order, inputs first, each once. Not recursive, so depth is no limit."""
@@ -221,6 +253,10 @@ class Node(ABC):
         from streamdsl.plan.explain import explain
 
         return text(explain(self))
+
+
+def _each_once(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    return tuple({id(node): node for node in nodes}.values())
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -17,14 +18,16 @@ def labels(plan: Node) -> dict[int, str]:
     ['source:trips', 'shift_1']
     """
     found: dict[int, str] = {}
+    # Kinds are numbered apart, as labels are part of result ids, which should not change.
+    numbers: Counter[str] = Counter()
     for node in plan.walk_all():
-        found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(snake(node.name), found)
+        if isinstance(node, Source):
+            found[id(node)] = f"source:{node.source}"
+        else:
+            kind = snake(node.name)
+            numbers[kind] += 1
+            found[id(node)] = f"{kind}_{numbers[kind]}"
     return found
-
-
-def _next(kind: str, found: dict[int, str]) -> str:
-    """Return the next label of a kind. Kinds are numbered apart, as labels are part of result ids, which should not change."""
-    return f"{kind}_{1 + sum(label.rpartition('_')[0] == kind for label in found.values())}"
 
 
 def by_name(*families: ModuleType) -> dict[type[Node], Any]:

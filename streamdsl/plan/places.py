@@ -23,19 +23,5 @@ def placed(node: N) -> N:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamdsl."):
         frame = frame.f_back
     object.__setattr__(node, "written", Location(frame.f_code.co_filename, frame.f_lineno))
-    ensure_recursion_limit(depth(node), "this query")
+    ensure_recursion_limit(node.depth, "this query")
     return node
-
-
-def depth(node: Node) -> int:
-    """Return the number of operators on the longest path from a node down to a source.
-
-    >>> from streamdsl.plan.node import Source, shift
-    >>> depth(shift(Source("trips"), 5))
-    2
-    """
-    if not node.depth:
-        for below in node.walk():
-            if not below.depth:
-                object.__setattr__(below, "depth", 1 + max((each.depth for each in below.inputs), default=0))
-    return node.depth

@@ -191,7 +191,6 @@ CYCLES: Final = {
             "streamdsl.plan.nodes.origins",
             "streamdsl.plan.nodes.windowed",
             "streamdsl.plan.outputs",
-            "streamdsl.plan.places",
             "streamdsl.plan.properties",
         }
     ): "a node is asked for itself as JSON and as a picture, which know every node",

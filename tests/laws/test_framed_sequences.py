@@ -96,6 +96,13 @@ def test_rows_that_start_together_come_together(
         follow(query, stream, emit)
 
 
+def test_a_window_by_position_that_begins_before_the_first_row_is_as_long_as_others() -> None:
+    last = sd.source("s").windows(astral.fixed(-2, 2, "position")).aggregate(all=sd.collect(lambda e: e.v))
+    starts = [[0], [-1, -1], [0]]
+    stream = [[sd.Insert((n, m), le, 5, Record(v=le)) for m, le in enumerate(part)] for n, part in enumerate(starts)]
+    follow(last, stream, "speculative")
+
+
 @examples(100)
 @given(queries(), crowded(), st.data(), st.integers(-5, 40))
 def test_it_gives_what_the_reference_gives(

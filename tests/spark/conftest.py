@@ -39,6 +39,7 @@ FAST = {
     "spark.driver.extraJavaOptions": f"{JAVA} -Xms1g -Xmn600m",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
+    "spark.connect.grpc.binding.port": "0",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -64,8 +65,16 @@ def spark() -> Iterator[SparkSession]:
     for name, value in FAST.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    _remember_classes(session._jvm)
     yield session
     session.stop()
+
+
+def _remember_classes(jvm: Any) -> None:
+    """Let Java not look through all its archives each time that PySpark names one of these."""
+    functions, session = (f"org.apache.spark.sql.{name}" for name in ("functions", "classic.SparkSession"))
+    for name in ("PythonUtils", "PythonSQLUtils", "functions", functions, session):
+        setattr(jvm, name, getattr(jvm, name))
 
 
 @pytest.fixture(scope="module")

@@ -56,12 +56,12 @@ def check_stream(spark: Any, folder: Path) -> None:
     assert (figures["rows_out"], figures["cti"]) == (len(expected), sd.INFINITY), figures
 
 
-def main(folder: Path) -> None:
+def main(server: str, folder: Path) -> None:
     """Run all queries, and say how many there were."""
     from pyspark.sql import SparkSession
 
     settings = {**FEW_ROWS, streams.PROVIDER: streams.ROCKSDB}
-    builder = SparkSession.builder.remote("local[1]")
+    builder = SparkSession.builder.remote(server)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -79,4 +79,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

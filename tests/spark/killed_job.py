@@ -1,4 +1,4 @@
-"""A stream into a database and a folder of files; as a program of its own it kills itself, and all that it has started.
+"""A stream into a database and a folder of files; with a `Deadly` connection it kills its process, and all that it has started.
 
 It does so in the database's transaction of the second micro-batch, when the files have their rows already.
 """
@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import streamdsl as sd
-from tests.spark.conftest import FAST
-from tests.spark.streams import PROVIDER, ROCKSDB, by_key, frame_of
+from tests.spark.streams import by_key, frame_of
 
 
 @dataclass
@@ -65,20 +63,3 @@ def run(
 
     frames = {"s": frame_of(spark, folder / "s")}
     QUERY.on_spark(spark).write(frames, write, folder / "checkpoint", trigger="available-now").awaitTermination()
-
-
-def main(folder: Path) -> None:
-    """Run in a session of its own until it is killed."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in {**FAST, PROVIDER: ROCKSDB, "spark.sql.shuffle.partitions": "2"}.items():
-        builder = builder.config(name, value)
-    run(builder.getOrCreate(), folder, Deadly)
-
-
-if __name__ == "__main__":
-    # Under its name: the process that goes on knows the classes of the state by theirs.
-    from tests.spark import killed_job
-
-    killed_job.main(Path(sys.argv[1]))

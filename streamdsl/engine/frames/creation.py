@@ -326,6 +326,8 @@ class ByCount(InColumns):
         super().__init__(spec, budget)
         self._a, self._b, self._c, self._d = map(int, (*sequence.start, *sequence.end))
         self._rate = _NEVER if sequence.rate is None else int(sequence.rate)
+        self._least = 0 if sequence.cut else -_FAR
+        """Windows that are not cut may begin before the first row, and are as long as the others."""
 
     def _rank(self, last: Ticks) -> Ticks:
         """Return the number of the last window, -1 if there is none, once a position has been seen."""
@@ -343,13 +345,13 @@ class ByCount(InColumns):
         re = np.where(np.append(of[1:] == of[:-1], False), np.append(le[1:], INFINITY), INFINITY) if len(of) else le
         ends = np.full(len(since), INFINITY)
         np.minimum.at(ends, of, le)
-        low, high = np.maximum(self._a * j + self._b, 0), self._c * j + self._d
+        low, high = np.maximum(self._a * j + self._b, self._least), self._c * j + self._d
         now = flatnonzero((le <= limit) & (low <= high) & (low <= seen))
         self.budget.take(len(now))
         of, le, re, low, high = (column[now] for column in (of, le, re, low, high))
-        # All rows that start with the last one are seen with it: of as many rows those that come last are in the window.
+        # All rows that start with the last one are seen with it: of as many those that come last are in the window.
         stop = rows.first_from(of, rows.le[rows.rows_at(of, high)] + 1)
-        lower = np.maximum(low, stop - 1 - (high - low))
+        lower = np.maximum(stop - 1 - (high - low), 0)
         return CreatedWindows(of, le, re, lower, stop - lower, ends, np.full(len(since), INFINITY))
 
     def begins_with(self, time: int, position: int, origin: int) -> int | None:

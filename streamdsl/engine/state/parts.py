@@ -23,8 +23,8 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.udm.bases import UDM
 
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
-_WRITTEN: Final = ("written", "depth")
-"""Fields that say where a query was written, and how deep it is: they count for nothing."""
+_WRITTEN: Final = ("written", "_extent")
+"""Fields that say where a query was written, and what is below: they count for nothing."""
 _DEEP: Final = 6
 """So deep is looked into what functions have captured."""
 

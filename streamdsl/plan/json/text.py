@@ -12,7 +12,6 @@ from streamdsl.plan.base import Node
 from streamdsl.plan.json.plan_reader import PlanReader
 from streamdsl.plan.json.plan_writer import PlanWriter
 from streamdsl.plan.labels import labels
-from streamdsl.plan.places import depth
 from streamdsl.temporal.json_text import loads
 
 VERSION: Final = 2
@@ -35,7 +34,7 @@ def to_json(plan: Node) -> str:
      "output": {"$ref": 1}
     }
     """
-    ensure_recursion_limit(depth(plan), "this plan")
+    ensure_recursion_limit(plan.depth, "this plan")
     writer = PlanWriter(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
@@ -76,7 +75,7 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     plan = reader.value(found["output"])
     if not isinstance(plan, Node):
         raise _no_plan(f"its output is no operator but {plan!r}")
-    ensure_recursion_limit(depth(plan), "this plan")
+    ensure_recursion_limit(plan.depth, "this plan")
     return plan
 
 
