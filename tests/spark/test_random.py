@@ -20,8 +20,8 @@ from tests.spark.streams import row_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-SEEDS = (5623, 341, 2398, 5733, 814, 5902, 3269, 817, 1266, 3344, 1978, 4476, 4804, 2112)
-"""Those of few queries in which every operator occurs, and that give rows."""
+SEEDS = (836, 637, 0, 609, 643, 10, 566, 508, 93, 252, 243, 875, 306, 197, 263, 710, 6, 550, 891, 35)
+"""Those of queries that are planned soon, in which every operator occurs, and that give rows."""
 
 
 HOSTILE = ("V", "p", "a`b.c", "", "shard", "new\nline")
