@@ -153,6 +153,13 @@ SABOTAGES = (
         "facts_are_so_whatever_the_ends",
     ),
     Sabotage(
+        "a portion of windows has the one before its first",
+        "streamdsl/spark/portion.py",
+        "firsts_ending_after(times), self.first,",
+        "firsts_ending_after(times), self.first - 1,",
+        "a_portion_gives_what_its_windows_mean",
+    ),
+    Sabotage(
         "a module that sees ends lets the CTI pass as any other",
         "streamdsl/plan/nodes/windowed.py",
         "return self.windows.follows_ctis and not self.sees_ends",

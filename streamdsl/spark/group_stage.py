@@ -94,7 +94,7 @@ def _large(kind: pa.DataType) -> pa.DataType:
 
 def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
     """Return the result of a plan over its sources' rows: by the local engine, or by the denotation if it cannot run it."""
-    if (isinstance(plan, Windowed) and isinstance(plan.windows, WindowPortion)) or any(map(_reads_outside, plan.walk())):
+    if any(map(_reads_outside, plan.walk())):
         return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
     bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
     return run(plan, bindings, None if until == INFINITY else until).cht().rows

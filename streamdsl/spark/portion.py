@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from streamdsl.temporal import INFINITY, Lifetime
-from streamdsl.windows import Hopping, PartOf, Windows
+import numpy as np
+
+from streamdsl.temporal.time import Ticks
+from streamdsl.windows import Grid, Hopping
 
 _WINDOWS: Final = 16
 
@@ -22,26 +23,62 @@ def portion_size(windows: Hopping) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowPortion(PartOf):
-    """The `count` windows of a grid from number `first` on.
+class WindowPortion(Grid):
+    """The `count` windows of a grid from number `first` on; before and after them there is none.
 
-    >>> WindowPortion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])
+    >>> from streamdsl.temporal import Lifetime
+    >>> WindowPortion(Hopping(10, 10), 1, 2).over([Lifetime(5, 95)])
     [Lifetime(le=10, re=20), Lifetime(le=20, re=30)]
     """
+
+    per_point = None
 
     grid: Hopping
     first: int
     count: int
 
     @property
-    def all_windows(self) -> Windows:
-        return self.grid
+    def fixed_size(self) -> int | None:
+        return self.grid.fixed_size
 
-    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
-        """Return the windows of the portion that are not empty."""
-        mine = range(self.first, self.first + self.count)
-        found: set[int] = set()
-        for life in lifetimes:
-            numbers = self.grid.numbers(life)
-            found.update(range(max(mine.start, numbers.start), min(mine.stop, numbers.stop)))
-        return [window for k in sorted(found) if (window := self.grid.window(k)).re <= until]
+    @property
+    def are_apart(self) -> bool:
+        return self.grid.are_apart
+
+    @property
+    def longest(self) -> int:
+        return self.grid.longest
+
+    @property
+    def least_hop(self) -> int:
+        return self.grid.least_hop
+
+    def fewest(self) -> Hopping:
+        return self.grid.fewest()
+
+    def start(self, k: int) -> int:
+        return self.grid.start(k)
+
+    def end(self, k: int) -> int:
+        return self.grid.end(k)
+
+    def first_ending_after(self, time: int) -> int:
+        return min(max(self.grid.first_ending_after(time), self.first), self.first + self.count)
+
+    def last_starting_by(self, time: int) -> int:
+        return max(min(self.grid.last_starting_by(time), self.first + self.count - 1), self.first - 1)
+
+    def starts_of(self, numbers: Ticks) -> Ticks:
+        return self.grid.starts_of(numbers)
+
+    def ends_of(self, numbers: Ticks) -> Ticks:
+        return self.grid.ends_of(numbers)
+
+    def firsts_ending_after(self, times: Ticks) -> Ticks:
+        return np.clip(self.grid.firsts_ending_after(times), self.first, self.first + self.count)
+
+    def lasts_starting_before(self, times: Ticks) -> Ticks:
+        return np.clip(self.grid.lasts_starting_before(times), self.first - 1, self.first + self.count - 1)
+
+    def describe(self) -> str:
+        return f"{self.grid.describe()}, {self.count} from number {self.first}"

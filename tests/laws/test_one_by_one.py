@@ -22,7 +22,7 @@ from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import Cti, Event, Insert, Retract
 from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
-from tests.laws.harness import EMITS, pushes_for
+from tests.laws.harness import EMITS, follow, pushes_for
 from tests.laws.operators import operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
@@ -277,6 +277,12 @@ def outcome(session: Session[Any], *push: Any) -> Any:
         return session.push(list(push[1]), source=push[0]) if push else session.close()
     except StreamDslError as error:
         return f"{type(error).__name__}: {error}"
+
+
+def test_scalars_send_the_retraction_of_a_result_that_ends_after_the_watermark_again() -> None:
+    query = sd.source("s").session_window(3).aggregate(n=sd.count())
+    lives = {"out": (0, 1), "the watermark": (5, 6), "between": (3, 6)}
+    follow(query, [[Insert(name, le, re, {"v": 1})] for name, (le, re) in lives.items()], "watermark")
 
 
 @example(14_853)  # what two faults break that few others show

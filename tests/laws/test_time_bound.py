@@ -33,12 +33,12 @@ ROW = {"v": 1}
 
 @pytest.mark.parametrize(
     "second",
-    [Insert("b", 5, 8, ROW), Retract("a", 0, 9, 0), Insert("b", 9, 30, ROW)],
-    ids=["an insertion", "a full retraction", "an event that stays longer"],
+    [Insert("c", 5, 8, ROW), Retract("a", 0, 9, 0), Retract("b", 4, 6, 4), Insert("c", 9, 30, ROW)],
+    ids=["an insertion", "a full retraction", "one of a later event", "an event that stays longer"],
 )
 def test_a_breach_is_found_without_a_cti(second: Event[Any]) -> None:
     session = over(Number(), sd.source("s")).open()
-    session.push([Insert("a", 0, 9, ROW)])
+    session.push([Insert("a", 0, 9, ROW), Insert("b", 4, 6, ROW)])
     if sync_time(second) > 0:
         message = rf"(?s)^Number .*input at {sync_time(second)} .*\[0, 10\).*starts at 0.*Hint: "
         with pytest.raises(TimestampViolation, match=message):
