@@ -28,7 +28,7 @@ class _Extent:
 
     depth: int
     leaves: tuple[Node, ...]
-    """None for a leaf itself: what refers to itself waits for the collector of garbage."""
+    """Empty for a leaf: what refers to itself waits for the collector of garbage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from streamdsl.windows.policies import Clip, Output, check_policies
 from streamdsl.windows.sequence import Sequenced
 from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
-from streamdsl.windows.spec import Ends, PartOf, Windows
+from streamdsl.windows.spec import Ends, Windows
 
 __all__ = [
     "CalendarPeriods",
@@ -19,7 +19,6 @@ __all__ = [
     "Grid",
     "Hopping",
     "Output",
-    "PartOf",
     "Period",
     "Sequenced",
     "Session",

@@ -21,10 +21,11 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, PartOf, Snapshot, Windows
+from streamdsl.windows import Clip, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
+from tests.laws.part_of import PartOf
 
 ROW_WISE = ("Where", "Select", "SelectMany", "ClipInterval", "Shift")
 """Operators whose output for a row, and whose output CTI, depend on nothing else."""

@@ -49,7 +49,8 @@ from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Count
 from streamdsl.windows import Count as CountWindows
-from streamdsl.windows import PartOf, Snapshot, Windows
+from streamdsl.windows import Snapshot, Windows
+from tests.laws.part_of import PartOf
 from tests.spark.helpers import explained, stream
 
 
