@@ -153,6 +153,20 @@ SABOTAGES = (
         "facts_are_so_whatever_the_ends",
     ),
     Sabotage(
+        "a plan has the leaves of its first input",
+        "streamdsl/plan/base.py",
+        "if len(below) == 1 else _each_once(leaf for each in below for leaf in each.leaves)",
+        "if below else ()",
+        "a_node_knows_its_leaves",
+    ),
+    Sabotage(
+        "a window by position that begins before the first row is shorter",
+        "streamdsl/engine/frames/creation.py",
+        "self._least = 0 if sequence.cut else -_FAR",
+        "self._least = 0",
+        "begins_before_the_first_row",
+    ),
+    Sabotage(
         "a portion of windows has the one before its first",
         "streamdsl/spark/portion.py",
         "firsts_ending_after(times), self.first,",

@@ -25,7 +25,10 @@ def demo(
     spark: bool = True,
     streamed: Sequence[Question] = REPLAYED,
 ) -> int:
-    """Run the demo and return its exit status: 1 when Spark's answers differ or nothing was corrected, 2 when it cannot run."""
+    """Run the demo and return its exit status: 1 when Spark's answers differ or nothing was corrected, 2 when it cannot run.
+
+    Spark answers all questions over the whole history, and those in `streamed` as streams too.
+    """
     began = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class ReplayError(StreamDslError):
     """The streaming job did not end as it should."""
 
 
-def replay(data: Data, folder: Path, questions: Sequence[Question] = REPLAYED) -> None:
+def replay(data: Data, folder: Path, questions: Sequence[Question]) -> None:
     """Stream the reports file by file, in a job that is killed with all its processes within a micro-batch; then resume it.
 
     This process resumes the job, from nothing but the files of the killed one.

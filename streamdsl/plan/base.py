@@ -24,7 +24,7 @@ _INPUTS: Final = ("Node", "tuple[Node, ...]")
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What a walk over a plan finds. Each node keeps it, or building a chain of n operators would take n walks."""
+    """How deep a plan is, and its leaves. Each node keeps it, as else a chain of n operators is walked n times to be built."""
 
     depth: int
     leaves: tuple[Node, ...]
@@ -166,15 +166,15 @@ class Node(ABC):
         >>> shift(Source("trips"), 5).depth
         2
         """
-        return self._reach().depth
+        return self._measured().depth
 
     @property
     def leaves(self) -> tuple[Node, ...]:
         """The nodes without inputs that this one reads, each once: sources, and the groups of the query around it."""
-        return self._reach().leaves or (self,)
+        return self._measured().leaves or (self,)
 
-    def _reach(self) -> _Extent:
-        """Return the extent of this node, and give one to all below that have none: a walk stops at those that have it."""
+    def _measured(self) -> _Extent:
+        """Return the extent of this node; the walk that finds it stops at nodes that have theirs, and gives one to the others."""
         if self._extent is None:
             for node in bottom_up(self, lambda node: [each for each in node.inputs if each._extent is None]):
                 below = node.inputs

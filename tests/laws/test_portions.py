@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hypothesis import given
@@ -16,17 +18,20 @@ from streamdsl.spark.portion import WindowPortion
 from streamdsl.testing import assert_cht_equal
 from streamdsl.testing.strategies import chts
 from tests.laws.profiles import examples
-from tests.laws.test_framed_windows import CLIPS, RESULTS, TIMED
+from tests.laws.test_framed_windows import CLIPS, RESULTS, STAMPING, TIMED
 
 Query = Callable[[Any], sd.Stream[Any]]
 
 
-class Each(sd.UDO[Any, int]):
-    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
-        return [payload.v for payload in payloads]
+def applied(module: Any, windows: Any) -> sd.Stream[Any]:
+    found: sd.Stream[Any] = windows.apply(module, lambda e: e.v)
+    return found
 
 
-MODULES: list[Query] = [*RESULTS, *TIMED, lambda w: w.apply(Each())]
+MODULES: list[tuple[Query, sd.Output]] = [
+    *itertools.product([*RESULTS, *TIMED], (sd.Output.ALIGN, sd.Output.POINT_AT_END)),
+    *((partial(applied, module), output) for module, output in STAMPING),
+]
 SIZES = st.integers(1, 9)
 
 
@@ -34,13 +39,21 @@ SIZES = st.integers(1, 9)
 @given(
     st.builds(lambda size, hop, offset, first, count: ((size, hop, offset), first, count), SIZES, SIZES, SIZES, SIZES, SIZES),
     st.sampled_from(MODULES),
-    chts(st.builds(lambda k, v: sd.Record(k=k, v=v), st.sampled_from("ab"), st.integers(-3, 3)), 12, -9, 25, unending=True),
+    chts(
+        st.builds(lambda k, v: sd.Record(k=k, v=v), st.sampled_from(["a", "\u00e9"]), st.integers(-3, 3)),
+        12,
+        -9,
+        25,
+        unending=True,
+    ),
     st.sampled_from(CLIPS),
     st.integers(0, 60) | st.just(sd.INFINITY),
 )
-def test_a_portion_gives_what_its_windows_mean(of: Any, result: Query, rows: sd.CHT[Any], clip: sd.Clip, until: int) -> None:
-    hopping, first, count = of
-    query = result(sd.source("s", unit="tick").hopping_window(*hopping, clip=clip))
+def test_a_portion_gives_what_its_windows_mean(
+    of: Any, module: tuple[Query, sd.Output], rows: sd.CHT[Any], clip: sd.Clip, until: int
+) -> None:
+    (hopping, first, count), (result, output) = of, module
+    query = result(sd.source("s", unit="tick").hopping_window(*hopping, clip=clip, output=output))
     plan = query.plan()
     assert isinstance(plan, Windowed)
     windows = WindowPortion(plan.windows, first - 4, count)  # type: ignore[arg-type]

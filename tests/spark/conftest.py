@@ -39,6 +39,7 @@ FAST = {
     "spark.driver.extraJavaOptions": f"{JAVA} -Xms1g -Xmn600m",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
