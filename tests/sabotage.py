@@ -89,6 +89,27 @@ SABOTAGES = (
         "tick_by_tick",
     ),
     Sabotage(
+        "what rounding loses of a square is not added",
+        "streamdsl/engine/columnar/digits.py",
+        "for each in (squares, lost):",
+        "for each in (squares, 0 * lost):",
+        "variances_of_values_far_from_zero",
+    ),
+    Sabotage(
+        "a variance of which nearly all cancels is taken as it was computed",
+        "streamdsl/engine/columnar/exact.py",
+        "surely = fits & (least == most)",
+        "surely = fits",
+        "variances_of_values_far_from_zero",
+    ),
+    Sabotage(
+        "the highest digit of a square is forgotten where rows come one by one",
+        "streamdsl/engine/columnar/accumulators.py",
+        "parts + [((self._squares, weight), digit) for weight, digit in square_places(value)]",
+        "parts + [((self._squares, weight), digit) for weight, digit in square_places(value)[1:]]",
+        "variances_are_those_of_the_built_ins",
+    ),
+    Sabotage(
         "steps of a pattern meet though their keys differ",
         "streamdsl/plan/nodes/keyed.py",
         """if self.overlapping else parts)

@@ -1,7 +1,6 @@
 """The built-in aggregates as Spark SQL: the update, merge and evaluate expressions of each.
 
-Sums are exact, so the order of rows never shows in a result: integers are summed as two halves of 32 bits, floats as integer
-limbs of 32 bits (a superaccumulator).
+Sums are exact (`exact_sums.py`), so the order of rows never shows in a result.
 """
 
 from __future__ import annotations
@@ -11,24 +10,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
-from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
+from streamdsl.spark import exact_sums
 from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import FLOAT, INT, ListType, RecordType, as_nullable, is_native, is_ordered
 from streamdsl.spark.expressions import Env, to_sql, to_test
-from streamdsl.spark.operations import int64_overflow, number
+from streamdsl.spark.operations import number
 from streamdsl.spark.sql_text import NotNative, Sql, double
-from streamdsl.spark.task_errors import error_marker, mark_expression, resolve_markers
+from streamdsl.spark.task_errors import mark_expression, resolve_markers
+from streamdsl.spark.variance_sql import variance
 from streamdsl.udm import builtin
 from streamdsl.udm.bound_agg import BoundAgg
-from streamdsl.windows import Hopping
-
-_LIMB: Final = 32
-_WEIGHTS: Final = (2, 1, 0, -1, -2, -3)
-_EXACT_BELOW: Final = 2.0**94
-_SCALE: Final = 2.0**-64
-_OVERFLOW: Final = error_marker(int64_overflow("a sum"))
+from streamdsl.windows import Hopping, Snapshot
 
 
 def native_aggregates(node: WindowAggregate, env: Env) -> list[NativeAggregate]:
@@ -65,100 +59,31 @@ def _count_column() -> BufferColumn:
 
 
 def _sum(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
-    value = number(value, "the sum")
-    return replace(_total(value, lambda total, n: total, whole=True), argument=value)
+    return _total(number(value, "the sum"), lambda total, n: total, node, whole=True)
 
 
 def _avg(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
-    value = number(value, "the mean")
-    return replace(_total(value, lambda total, n: f"{total} / {n}", whole=False), argument=value)
+    return _total(number(value, "the mean"), lambda total, n: f"{total} / {n}", node)
 
 
-def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str | None = None) -> NativeAggregate:
+def _total(
+    value: Sql, result: Callable[[str, str], str], node: WindowAggregate, whole: bool = False, of: str = "{x}"
+) -> NativeAggregate:
     """Return an aggregate that computes `result` from an exact sum and the count; `of` is summed in place of the argument."""
-    sums, total = _sum_columns(value, whole, of)
     kind = INT if whole and value.kind == "int" else FLOAT
-    text = lambda c: f"CASE WHEN {c[-1]} > 0L THEN {result(total(c), c[-1])} END"  # noqa: E731
-    return NativeAggregate(value, (*sums, _count_column()), text, as_nullable(kind, value.type.nullable))
-
-
-def _sum_columns(value: Sql, whole: bool, of: str | None) -> tuple[list[BufferColumn], Callable[[Sequence[str]], str]]:
-    """Return the buffer columns of an exact sum, and the function that evaluates it from these and the count."""
+    parts: tuple[str, ...] = ()
     if value.kind != "int":
-        return [BufferColumn(f"sum({part})") for part in _limbs(of or "{x}")], _sum_of_limbs
-    if of is not None:
-        return [BufferColumn(f"try_sum({of})")], _from_decimal
-    halves = "shiftright({x}, 32)", "({x} & 4294967295L)"
-    return [BufferColumn(f"sum({half})", signed=f"sum(s * {half})") for half in halves], _as_integer if whole else _as_float
-
-
-def _exact(integer: str) -> str:
-    return f"cast({integer} as decimal(20,0))"
-
-
-def _as_integer(columns: Sequence[str]) -> str:
-    return _from_halves(columns, lambda whole: whole, _OVERFLOW)
-
-
-def _as_float(columns: Sequence[str]) -> str:
-    high, low, _ = columns
-    exact = f"{_exact(high)} * cast(4294967296L as decimal(10,0)) + {_exact(low)}"
-    return _from_halves(columns, lambda whole: f"cast({whole} as double)", f"cast({exact} as double)")
-
-
-def _from_halves(columns: Sequence[str], within: Callable[[str], str], beyond: str) -> str:
-    """Return the SQL of a sum from those of the high and low 32 bits, within int64 and beyond. Both hold 2**31 rows."""
-    high, low, count = columns
-    carried = f"({high} + shiftright({low}, 32))"
-    whole = f"(shiftleft({carried}, 32) | ({low} & 4294967295L))"
-    many = error_marker(UnsupportedOnSpark("more than 2**31 integers are added up in one window, which Spark cannot do exactly"))
-    fits = f"{carried} BETWEEN -2147483648L AND 2147483647L"
-    return f"CASE WHEN {count} > 2147483648L THEN {many} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
-
-
-def _from_decimal(columns: Sequence[str]) -> str:
-    return f"coalesce(cast({columns[0]} as double), {_OVERFLOW})"
-
-
-def _limbs(x: str) -> list[str]:
-    return [*(_limb(x, k) for k in _WEIGHTS), *_remainder(x)]
-
-
-def _limb(x: str, k: int) -> str:
-    """Return the SQL of the bits of a float from 2**(32 k) up to 2**(32 k + 32) as an integer; limbs add up exactly."""
-    part = f"rint({x} * {double(2.0 ** (-_LIMB * k))})"
-    if k != _WEIGHTS[0]:
-        part += f" - rint({x} * {double(2.0 ** (-_LIMB * (k + 1)))}) * {double(2.0**_LIMB)}"
-    return f"cast(CASE WHEN abs({x}) < {double(_EXACT_BELOW)} THEN {part} ELSE 0D END as bigint)"
-
-
-def _remainder(x: str) -> tuple[str, str]:
-    """Return the SQL of what the limbs do not hold: bits below the last limb, and numbers that are too large or not finite.
-
-    The second column sums the magnitudes of numbers that are too large: as these are not summed exactly, the total is only
-    trusted where it is large beside that sum.
-    """
-    scale = _LIMB * _WEIGHTS[-1]
-    cut = f"{x} - rint({x} * {double(2.0**-scale)}) * {double(2.0**scale)}"
-    fits, endless = f"abs({x}) < {double(_EXACT_BELOW)}", "double('Infinity')"
-    large = f"CASE WHEN abs({x}) >= {double(_EXACT_BELOW)} AND abs({x}) < {endless} THEN abs({x}) * {double(_SCALE)} ELSE 0D END"
-    return f"CASE WHEN {fits} THEN {cut} ELSE {x} END", large
-
-
-def _sum_of_limbs(columns: Sequence[str]) -> str:
-    """Return the SQL of the float nearest to the sum of limbs and remainder: from large to small, with the error compensated."""
-    *limbs, rest, large, count = columns
-    terms = []
-    for column, k in zip(limbs, _WEIGHTS, strict=True):
-        terms.append(f"cast(shiftright({column}, 32) as double) * {double(2.0 ** (_LIMB * (k + 1)))}")
-        terms.append(f"cast({column} & 4294967295L as double) * {double(2.0 ** (_LIMB * k))}")
-    carry = "if(abs(a.s) >= abs(x), (a.s - (a.s + x)) + x, (x - (a.s + x)) + a.s)"
-    step = f"(a, x) -> named_struct('s', a.s + x, 'c', a.c + {carry})"
-    lost = error_marker(UnsupportedOnSpark("floats beyond 2**94 nearly cancel in a sum, which Spark cannot add exactly"))
-    finish = f"a -> if({large} * {count} <= abs(a.s + a.c) * {double(_SCALE * 2.0**22)}, a.s + a.c, {lost})"
-    folded = f"aggregate(array({', '.join([*terms, rest])}), named_struct('s', 0D, 'c', 0D), {step}, {finish})"
-    special = f"isnan({rest}) OR abs({rest}) = double('Infinity')"
-    return f"CASE WHEN {large} >= {double(_SCALE * 2.0**1022)} THEN {lost} WHEN {special} THEN {rest} ELSE {folded} END"
+        # What weighs values reads the window, which is known after the parts are computed.
+        parts = (exact_sums.usual_float(of),) if of == "{x}" else ()
+        usual, retracts = "{x1}" if parts else exact_sums.usual_float(of), isinstance(node.windows, Snapshot)
+        sums, total = exact_sums.float_columns(of, usual, retracts), exact_sums.float_sum
+    elif of != "{x}":
+        sums, total = [BufferColumn(f"try_sum({of})")], exact_sums.decimal_sum
+    else:
+        sums, total = exact_sums.integer_columns(of), exact_sums.integer_sum if whole else exact_sums.float_of_integers
+    count = len(sums)
+    text = lambda c: f"CASE WHEN {c[count]} > 0L THEN {result(total(c), c[count])} END"  # noqa: E731
+    return NativeAggregate(value, (*sums, _count_column()), text, as_nullable(kind, value.type.nullable), parts)
 
 
 def _extremum(name: str) -> Callable[..., NativeAggregate]:
@@ -238,23 +163,9 @@ def _interpolated(array: str, share: Fraction) -> str:
     return f"CASE WHEN {scaled} % {by} = 0 THEN {low} ELSE {between} END"
 
 
-def _variance(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
-    value = number(value, "the variance")
-    mean = _total(value, lambda total, n: f"{total} / {n}", whole=False)
-    parts = (*mean.buffer, BufferColumn("collect_list(cast({x} as double))", None))
-
-    def result(columns: Sequence[str]) -> str:
-        array, count = columns[-1], columns[-2]
-        squares = f"aggregate({array}, named_struct('s', 0D, 'm', {mean.evaluate(columns[:-1])}), {_SQUARES}, a -> a.s)"
-        wild = f"exists({array}, x -> isnan(x) OR abs(x) = double('Infinity'))"
-        made = f"if({wild}, double('NaN'), {squares} / ({count} - 1L))"
-        root = f"sqrt({made})" if isinstance(function, builtin.Stddev) else made
-        return f"CASE WHEN {count} > 1L THEN {root} END"
-
-    return NativeAggregate(value, parts, result, as_nullable(FLOAT))
-
-
-_SQUARES: Final = "(a, x) -> named_struct('s', a.s + (x - a.m) * (x - a.m), 'm', a.m)"
+def _variance(function: Any, value: Sql, node: WindowAggregate, env: Env) -> NativeAggregate:
+    root, retracts = isinstance(function, builtin.Stddev), isinstance(node.windows, Snapshot)
+    return variance(number(value, "the variance"), _count_column(), root, retracts)
 
 
 def _time_weighted(function: Any, value: Sql, node: WindowAggregate, env: Env) -> NativeAggregate:
@@ -262,12 +173,12 @@ def _time_weighted(function: Any, value: Sql, node: WindowAggregate, env: Env) -
         raise NotNative("lifetimes inside windows of other kinds are weighed in Python")
     value = number(value, "the time-weighted mean")
     inside = "(least(re, wre) - greatest(le, wle))"
-    whole = f"{_exact('{x}')} * {_exact(inside)}"
+    whole = f"{exact_sums.decimal('{x}')} * {exact_sums.decimal(inside)}"
     weighed = whole if value.kind == "int" else f"({{x}} * cast({inside} as double))"
     size = double(float(node.windows.size))
-    total = _total(value, lambda total, n: f"({total} / {size})", whole=False, of=weighed)
-    parts = tuple(BufferColumn(part.update, None) for part in total.buffer)
-    return NativeAggregate(value, parts, total.evaluate, as_nullable(FLOAT, value.type.nullable))
+    total = _total(value, lambda total, n: f"({total} / {size})", node, of=weighed)
+    buffer = tuple(BufferColumn(column.update, None) for column in total.buffer)
+    return replace(total, buffer=buffer, type=as_nullable(FLOAT, value.type.nullable))
 
 
 def record_type(aggregates: Sequence[NativeAggregate]) -> RecordType:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.sql_text import Sql
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 @dataclass(frozen=True, slots=True)
 class BufferColumn:
-    """One column of an aggregation buffer: the SQL that updates it with rows, whose argument is `{x}`.
+    """One column of an aggregation buffer: the SQL that updates it with rows, whose argument is `{x}`, and its parts `{x1}`, ...
 
     `merge` names the function that merges buffers, None where they cannot be merged. `signed` is the update with rows of the sign
     `s`, 1 for an insertion and -1 for a retraction; None where rows cannot be retracted.
@@ -22,14 +26,24 @@ class BufferColumn:
     signed: str | None = None
 
 
+Step: TypeAlias = Callable[[Sequence[str]], list[str]]
+"""Computes further columns of a result from those that are there."""
+
+
 @dataclass(frozen=True, slots=True)
 class NativeAggregate:
-    """An aggregate as SQL: its argument (null where a row does not count), its buffer, and its result from the buffer."""
+    """An aggregate as SQL: its argument (null where a row does not count), its buffer, and its result from the buffer.
+
+    `parts` are computed from the argument `{x}` before the aggregation. Each of `steps` returns columns that are computed after
+    it, given all that are there; the result is computed from the buffer's columns and those of all steps.
+    """
 
     argument: Sql
     buffer: tuple[BufferColumn, ...]
     evaluate: Callable[[Sequence[str]], str]
     type: ColumnType
+    parts: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def retractable(self) -> bool:
@@ -53,13 +67,27 @@ class AggregationPlan:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments as columns `x0`, `x1`, ..."""
-        return [f"{agg.argument.text} as x{i}" for i, agg in enumerate(self.aggregates)]
+        """The arguments as columns `x0`, `x1`, ..., and their parts as `x0_1`, ..."""
+        texts = [part.format(x=agg.argument.text) for agg in self.aggregates for part in ("{x}", *agg.parts)]
+        return [f"{text} as {name}" for text, name in zip(texts, self.argument_columns, strict=True)]
 
     @property
-    def buffer(self) -> list[tuple[str, BufferColumn, str]]:
-        """For each buffer column its name, itself, and the column of its argument."""
-        return [(f"c{i}_{j}", column, f"x{i}") for i, agg in enumerate(self.aggregates) for j, column in enumerate(agg.buffer)]
+    def argument_columns(self) -> list[str]:
+        """The names of the columns of arguments and their parts."""
+        return [name for names in self._names for name in names]
+
+    @property
+    def _names(self) -> list[list[str]]:
+        return [[f"x{i}", *(f"x{i}_{j}" for j in range(1, len(agg.parts) + 1))] for i, agg in enumerate(self.aggregates)]
+
+    @property
+    def buffer(self) -> list[tuple[str, BufferColumn, dict[str, str]]]:
+        """For each buffer column its name, itself, and the columns of its argument and parts."""
+        found = []
+        for i, (agg, names) in enumerate(zip(self.aggregates, self._names, strict=True)):
+            given = {"x": names[0], **{f"x{j}": name for j, name in enumerate(names) if j}}
+            found += [(f"c{i}_{j}", column, given) for j, column in enumerate(agg.buffer)]
+        return found
 
     @property
     def buffer_columns(self) -> list[str]:
@@ -78,19 +106,25 @@ class AggregationPlan:
 
     def update(self) -> list[str]:
         """Return the aggregation of rows into buffers."""
-        return [f"{column.update.format(x=x)} as {name}" for name, column, x in self.buffer]
+        return [f"{column.update.format(**given)} as {name}" for name, column, given in self.buffer]
 
     def signed(self) -> list[str]:
         """Return the aggregation of rows with a sign `s` into changes of the buffers."""
-        return [f"{(column.signed or '').format(x=x)} as {name}" for name, column, x in self.buffer]
+        return [f"{(column.signed or '').format(**given)} as {name}" for name, column, given in self.buffer]
 
     def merge(self, window: str = "") -> list[str]:
         """Return the merging of buffers, over groups or over a window clause."""
         return [f"{column.merge}({name}){window} as {name}" for name, column, _ in self.buffer]
 
-    def evaluate(self) -> list[str]:
-        """Return the results of the aggregates as columns `a0`, `a1`, ..."""
-        made = []
-        for i, agg in enumerate(self.aggregates):
-            made.append(f"{agg.evaluate([f'c{i}_{j}' for j in range(len(agg.buffer))])} as a{i}")
-        return made
+    def results(self, df: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """Return these columns of a frame of buffers, and the results of the aggregates as `a0`, `a1`, ..."""
+        known = [[f"c{i}_{j}" for j in range(len(agg.buffer))] for i, agg in enumerate(self.aggregates)]
+        for number in range(max((len(agg.steps) for agg in self.aggregates), default=0)):
+            made = []
+            for i, agg in enumerate(self.aggregates):
+                for text in agg.steps[number](known[i]) if number < len(agg.steps) else ():
+                    known[i] = [*known[i], f"c{i}_{len(known[i])}"]
+                    made.append(f"{text} as {known[i][-1]}")
+            df = df.selectExpr("*", *made)
+        texts = [f"{agg.evaluate(known[i])} as a{i}" for i, agg in enumerate(self.aggregates)]
+        return df.selectExpr(*columns, *texts)

@@ -100,9 +100,8 @@ def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, sco
     if isinstance(node.windows, Count) and not plan.mergeable:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
     made = WINDOW_AGGREGATIONS[type(node.windows)](node.windows, plan, low.until)
-    return flow.then(
-        lambda df: made(df).selectExpr("le", "re", *flow.key_columns, *plan.evaluate()), record_type(plan.aggregates)
-    )
+    shown = ["le", "re", *flow.key_columns]
+    return flow.then(lambda df: plan.results(made(df), shown), record_type(plan.aggregates))
 
 
 def _projected(low: LoweringContext, node: WindowAggregate, windowed: Flow, scope: GroupScope) -> Flow:
@@ -139,7 +138,7 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
     def once(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
         number = "lo as w" if windows.size == windows.hop else "explode(sequence(lo, hi)) as w"
-        spread = rows.selectExpr(*plan.keys, number, *(f"x{i}" for i in range(len(plan.aggregates))))
+        spread = rows.selectExpr(*plan.keys, number, *plan.argument_columns)
         return _aggregated(spread, [*plan.keys, "w"], plan.update()).selectExpr(*plan.keys, *ends, *plan.buffer_columns)
 
     def merged(df: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
@@ -162,10 +162,10 @@ class Median(Quantile):
 
 
 class Variance(Builtin):
-    """The sample variance; None for a single value.
+    """The sample variance, exact and rounded once; None for a single value.
 
-    >>> Variance().compute_result([1, 3])
-    2.0
+    >>> Variance().compute_result([1, 3]), Variance().compute_result([0.1] * 3)
+    (2.0, 0.0)
     """
 
     gives: ClassVar[Gives] = "float"
@@ -175,12 +175,12 @@ class Variance(Builtin):
             return None
         if not all(math.isfinite(value) for value in values):
             return math.nan
-        mean = exact_sum(values) / len(values)
-        return exact_sum([(value - mean) * (value - mean) for value in values]) / (len(values) - 1)
+        exact = list(map(exactly, values))
+        return sample_variance(sum(exact), sum(value * value for value in exact), len(values))
 
 
 class Stddev(Variance):
-    """The sample standard deviation; None for a single value.
+    """The sample standard deviation, the square root of the variance; None for a single value.
 
     >>> Stddev().compute_result([1, 3]) ** 2
     2.0000000000000004
@@ -305,11 +305,32 @@ def exact_sum(values: Iterable[Any]) -> Any:
             return math.fsum([*floats, float(whole)])
         except OverflowError:
             pass
-    total = sum(map(Fraction, floats), Fraction(whole))
+    return _rounded(sum(map(Fraction, floats), Fraction(whole)))
+
+
+def sample_variance(total: Fraction | int, squares: Fraction | int, size: int) -> float:
+    """Return the variance of `size` values from their sum and that of their squares, rounded once; too large is infinite.
+
+    >>> sample_variance(4, 10, 2)
+    2.0
+    """
+    return _rounded(Fraction(size * squares - total * total, size * (size - 1)))
+
+
+def exactly(value: Any) -> Fraction:
+    """Return a finite number of any kind as a fraction.
+
+    >>> exactly(0.5), exactly(Decimal("0.1"))
+    (Fraction(1, 2), Fraction(1, 10))
+    """
+    return Fraction(value) if isinstance(value, (float, Rational, Decimal)) else Fraction(float(value))
+
+
+def _rounded(exact: Fraction) -> float:
     try:
-        return float(total)
+        return float(exact)
     except OverflowError:
-        return math.inf if total > 0 else -math.inf
+        return math.inf if exact > 0 else -math.inf
 
 
 def _natural(value: Any) -> tuple[bool, Any]:

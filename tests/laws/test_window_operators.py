@@ -40,6 +40,8 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(sd.sum(lambda e: e.v if e.k == "a" else None)),
     lambda w: w.aggregate(lambda w: (w.count() * 2, w.sum(lambda e: e.v))),
     lambda w: w.aggregate(first=sd.sum(lambda e: e.v, where=lambda e: e.k == "a"), rest=sd.sum(lambda e: e.v)),
+    lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
+    lambda w: w.aggregate(sd.variance(lambda e: e.v, where=lambda e: e.k == "a")),
 ]
 GROUPS: list[Callable[[Any, Query], Any]] = [
     lambda s, rest: rest(s),

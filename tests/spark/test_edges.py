@@ -102,6 +102,68 @@ def test_float_sums_are_exact_where_they_are_given() -> None:
     check(groups.snapshot_window().aggregate(**sums), {"s": cases(EXACT)}, native=True)
 
 
+def test_what_is_unusual_leaves_a_snapshot_as_it_came() -> None:
+    rows = [
+        (0, 40, 0.1),
+        (2, 6, float("nan")),
+        (4, 9, INF),
+        (5, 8, -INF),
+        (10, 14, 2.0**60 + 2.0**20),
+        (11, 16, 1e-9),
+        (12, 13, 1e27),
+    ]
+    rows += [(20, 24, 1e-20), (21, 25, -1e-20), (30, 33, INF), (32, 36, INF)]
+    windows = stream().snapshot_window()
+    query = windows.aggregate(total=sd.sum(lambda e: e.f), mean=sd.avg(lambda e: e.f), n=sd.count())
+    check(query, {"s": sd.CHT.from_rows([(le, re, {"f": f}) for le, re, f in rows])}, native=True)
+
+
+def test_a_snapshot_in_which_only_rounded_floats_are_left_is_refused() -> None:
+    rows = [(0, 5, 1e-30), (2, 9, 1e-60)]
+    query = stream().snapshot_window().aggregate(total=sd.sum(lambda e: e.f))
+    with pytest.raises(UnsupportedOnSpark, match="nearly cancel"):
+        query.run({"s": [sd.Insert(i, le, re, {"f": f}) for i, (le, re, f) in enumerate(rows)]}, engine="spark")
+
+
+VARYING: dict[str, list[Any]] = {
+    "equal": [0.1] * 3,
+    "prices": [12.35, 99.99, 0.01, 4.2, 1234.5],
+    "far from zero": [1e15 + 0.125, 1e15 + 0.25, 1e15, 1e15 + 0.625],
+    "as close as floats are": [1.7e18 / 3, 1.7e18 / 3 + 128.0, 1.7e18 / 3 - 64.0],
+    "small": [1e-10, 3e-10, 2.5e-10],
+    "both signs": [-3.5, 3.5],
+    "large": [2.0**40 + 0.5, 2.0**60, -(2.0**70)],
+    "not a number": [1.0, float("nan")],
+    "infinite": [1.0, INF],
+    "one": [4.5],
+    "none": [None, None],
+    "some": [None, 2.5, 3.5],
+}
+WHOLE: dict[str, list[Any]] = {
+    "equal": [7] * 4,
+    "small": [1, 2, 4, 8],
+    "nanoseconds": [1_700_000_000_000_000_000 + n for n in (0, 1, 5)],
+    "largest": [2**63 - 1, -(2**63), 0],
+    "beyond int64 when squared": [2**31, -(2**31) - 1, 2**33 + 1],
+    "some": [None, 3, 5],
+}
+
+
+@pytest.mark.parametrize("named", [VARYING, WHOLE], ids=["floats", "integers"])
+def test_variances_are_those_of_exact_sums(named: dict[str, list[Any]]) -> None:
+    rows = [(place % 3, 10, {"case": case, "f": f}) for case, values in named.items() for place, f in enumerate(values)]
+    groups = stream().group_by("case")
+    both: dict[str, Any] = {"variance": sd.variance(lambda e: e.f), "deviation": sd.stddev(lambda e: e.f)}
+    for windows in (groups.tumbling_window(10), groups.snapshot_window(), groups.session_window(1), groups.count_window(2)):
+        check(windows.aggregate(**both), {"s": sd.CHT.from_rows(rows)}, native=True)
+
+
+def test_variances_of_floats_whose_squares_are_too_large_are_refused() -> None:
+    query = stream().tumbling_window(10).aggregate(v=sd.variance(lambda e: e.f))
+    with pytest.raises(UnsupportedOnSpark, match="nearly cancel"):
+        query.run({"s": [sd.Insert(i, 1, 4, {"f": f}) for i, f in enumerate([1e30, 2e30])]}, engine="spark")
+
+
 @pytest.mark.parametrize("name", LOST)
 def test_float_sums_that_nearly_cancel_are_refused(name: str) -> None:
     query = stream().tumbling_window(10).aggregate(total=sd.sum(lambda e: e.f))

@@ -1,26 +1,39 @@
-"""The aggregates that have totals, `count`, `sum` and `avg`: what a row adds to them, and how results are computed."""
+"""The aggregates that have totals (counts, sums, means, variances): what a row adds to them, and how results are computed."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns, RowParts
-from streamdsl.engine.columnar.digits import DIRECT, SPECIAL, digit_places, huge_parts, integer_parts
-from streamdsl.engine.columnar.exact import floats, integers, rounded
+from streamdsl.engine.columnar.digits import (
+    DIRECT,
+    SPECIAL,
+    digit_places,
+    huge_parts,
+    integer_parts,
+    square_parts,
+    square_places,
+    squares_of,
+)
+from streamdsl.engine.columnar.exact import floats, integers, rounded, variance_of, variances
 from streamdsl.engine.columnar.terms import ROWS, ColumnKey, FloatTerms, NonNumericTerms, Part, Terms
 from streamdsl.expr.evaluate import RowError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
-from streamdsl.udm.builtin import Avg, Builtin, Count, Sum, exact_sum
+from streamdsl.udm.builtin import Avg, Builtin, Count, Stddev, Sum, Variance, exact_sum, exactly, sample_variance
 
 _MISSING, _INTEGER, _FLOAT, _OTHER = range(4)
 _KINDS: Final = {type(None): _MISSING, int: _INTEGER, bool: _INTEGER, float: _FLOAT}
 _EXACT: Final = 2**53
+_ROOT: Final = 2**31
+"""Squares of integers up to it are int64."""
 
 
 class Accumulator(ABC):
@@ -91,22 +104,30 @@ class SumAccumulator(Accumulator):
         if column.dtype.kind == "f":
             self._add_reals(rows, values, terms)
         else:
-            terms.parts += integer_parts(self.number, rows, values.astype(np.int64, copy=False))
+            self._add_integers(rows, values.astype(np.int64, copy=False), terms)
 
     def _add_objects(self, column: Column, kinds: NDArray[np.int8], terms: Terms) -> None:
         missing, whole, real, other = (flatnonzero(kinds == kind) for kind in range(4))
         self._add_missing(missing, terms)
         self._add_reals(real, column[real].astype(np.float64), terms)
         try:
-            terms.parts += integer_parts(self.number, whole, column[whole].astype(np.int64))
+            integers_here = column[whole].astype(np.int64)
         except OverflowError:
-            terms.parts += huge_parts(self.number, whole.tolist(), list(map(int, column[whole].tolist())))
+            self._add_huge(whole.tolist(), list(map(int, column[whole].tolist())), terms)
+        else:
+            self._add_integers(whole, integers_here, terms)
         if len(other):
             terms.non_numeric.append(NonNumericTerms(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
 
     def _add_reals(self, rows: Rows | None, values: NDArray[np.float64], terms: Terms) -> None:
         if len(values):
             terms.reals.append(FloatTerms(self.number, rows, values))
+
+    def _add_integers(self, rows: Rows | None, values: Ticks, terms: Terms) -> None:
+        terms.parts += integer_parts(self.number, rows, values)
+
+    def _add_huge(self, rows: list[int], values: list[int], terms: Terms) -> None:
+        terms.parts += huge_parts(self.number, rows, values)
 
     def results(self, totals: AccumulatorColumns) -> Column:
         counted = self.counted(totals)
@@ -201,10 +222,85 @@ class AvgAccumulator(SumAccumulator):
         return exact_sum(values) / counted
 
 
+class VarianceAccumulator(SumAccumulator):
+    """The variance of a sample, from the exact sums of its values and of their squares, rounded once."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._squares = squares_of(number)
+
+    def _add_reals(self, rows: Rows | None, values: NDArray[np.float64], terms: Terms) -> None:
+        super()._add_reals(rows, values, terms)
+        terms.parts += square_parts(self._squares, rows, values)
+
+    def _add_integers(self, rows: Rows | None, values: Ticks, terms: Terms) -> None:
+        super()._add_integers(rows, values, terms)
+        if len(values) and max(-int(values.min()), int(values.max())) > _ROOT:
+            places = range(len(values)) if rows is None else rows.tolist()
+            terms.parts += huge_parts(self._squares, places, [value * value for value in values.tolist()])
+        else:
+            terms.parts += integer_parts(self._squares, rows, values * values)
+
+    def _add_huge(self, rows: list[int], values: list[int], terms: Terms) -> None:
+        super()._add_huge(rows, values, terms)
+        terms.parts += huge_parts(self._squares, rows, [value * value for value in values])
+
+    def results(self, totals: AccumulatorColumns) -> Column:
+        counted, bags = self.counted(totals), totals.bags(self.number)
+        found = self._of_variances(variances(totals, self.number, self._squares, counted))
+        if (counted > 1).all() and not bags:
+            return found
+        values: list[Any] = found.tolist()
+        for row, bag in bags.items():
+            if len(bag) and counted[row] > 1:
+                values[row] = _on_row(row, self._of_bag, totals.take(np.array([row])), bag.values(), int(counted[row]))
+        for row in flatnonzero(counted < 2).tolist():
+            values[row] = None
+        return column_of(values)
+
+    def _of_bag(self, one: AccumulatorColumns, non_numeric: list[Any], counted: int) -> float:
+        """Return the result at the one position of `one`, some of whose values are not numbers of the usual kinds."""
+        if one.are_at(self._specials, 0) or not all(map(math.isfinite, non_numeric)):
+            return math.nan
+        sums = (one.digits_at(number, 0) for number in (self.number, self._squares))
+        total, squares = (Fraction(whole, 1 << scale) for whole, scale in sums)
+        others = list(map(exactly, non_numeric))
+        found = sample_variance(total + sum(others), squares + sum(each * each for each in others), counted)
+        return float(self._of_one(found, counted))
+
+    def parts_of(self, value: Any) -> RowParts | None:
+        parts = super().parts_of(value)
+        return parts and parts + [((self._squares, weight), digit) for weight, digit in square_places(value)]
+
+    def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
+        counted = rows - totals.at((self.number, "missing"), slot)
+        if counted < 2:
+            return None
+        if totals.bags(self.number) or totals.are_at(self._specials, slot):
+            raise ArithmeticError("there may be values that are no numbers, or not finite ones")
+        found = variance_of(totals.digits_at(self.number, slot), totals.digits_at(self._squares, slot), counted)
+        return self._of_one(found, counted)
+
+    def _of_variances(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+        return found
+
+
+class StddevAccumulator(VarianceAccumulator):
+    """The square root of the variance."""
+
+    def _of_variances(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.sqrt(found)
+
+    def _of_one(self, total: float, counted: int) -> float:
+        return math.sqrt(total)
+
+
 ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {
     Count: CountAccumulator,
     Sum: SumAccumulator,
     Avg: AvgAccumulator,
+    Variance: VarianceAccumulator,
+    Stddev: StddevAccumulator,
 }
 """The modules that have totals."""
 

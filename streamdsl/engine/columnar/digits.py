@@ -16,6 +16,9 @@ from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, ColumnKey, Coun
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
+_SPLITTER: Final = 2.0**27 + 1
+_SQUARED: Final = 2.0**-450, 2.0**450
+"""The square of a float of such a size is the sum of two floats."""
 LARGEST: Final = 2**DIGIT - 1
 """The largest digit."""
 DIRECT: Final = 2**45
@@ -81,15 +84,15 @@ def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
     return tuple([(weight + place, sign * digit) for place, digit in enumerate(digits) if digit])
 
 
-def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:
-    """Yield what integers of any size add to the columns of an aggregate.
+def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int], lowest: int = 0) -> Iterator[Part]:
+    """Yield what integers of any size, times 2 ** (32 * lowest), add to the columns of an aggregate.
 
 
     >>> [(part.column, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
     [((0, 2), [64])]
     """
     for row, value in zip(rows, values, strict=True):
-        rest, weight = value, 0
+        rest, weight = value, lowest
         while rest not in (0, -1):
             if rest & LARGEST:
                 yield _single((aggregate, weight), row, rest & LARGEST)
@@ -128,6 +131,63 @@ def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) 
         at = None if low == high else flatnonzero(weight == first)
         if at is None or len(at):
             yield from _placed(aggregate, first, rows, at, digits)
+
+
+def squares_of(aggregate: int) -> int:
+    """Return the number of the columns to which an aggregate's squares are added; that of its values is not negative."""
+    return -2 - aggregate
+
+
+def square_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
+    """Yield what the squares of floats add to the columns of an aggregate: exactly, and nothing where a float is not finite.
+
+    >>> [(part.column, part.amounts.tolist()) for part in square_parts(-2, None, np.array([3.0, 0.5]))]
+    [((-2, 0), [9, 0]), ((-2, -1), [0, 1073741824]), ((-2, -2), [0, 0])]
+    """
+    sizes = np.abs(values)
+    plain = (sizes == 0) | ((sizes > _SQUARED[0]) & (sizes < _SQUARED[1]))
+    if not plain.all():
+        far = flatnonzero(~plain & np.isfinite(sizes))
+        for row, value in zip((far if rows is None else rows[far]).tolist(), values[far].tolist(), strict=True):
+            weight, whole = _square(value)
+            yield from huge_parts(aggregate, [row], [whole], weight)
+        values = np.where(plain, values, 0.0)
+    squares = values * values
+    high, low = halves(values)
+    lost = ((high * high - squares) + 2 * high * low) + low * low
+    for each in (squares, lost):
+        yield from (part for part in float_parts(aggregate, rows, each) if part.column[1] != "floats")
+
+
+def halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two floats of 26 bits whose sum each float is, so that their products are exact (Veltkamp)."""
+    moved = _SPLITTER * values
+    high = moved - (moved - values)
+    return high, values - high
+
+
+def square_places(value: float | None) -> list[tuple[int, int]]:
+    """Return the square of a number as pairs of a weight and a digit, without zeros; nothing for one that is not finite.
+
+    >>> square_places(3), square_places(-1.5), square_places(2**40), square_places(None)
+    ([(0, 9)], [(0, 2), (-1, 1073741824)], [(2, 65536)], [])
+    """
+    if not value or (isinstance(value, float) and not math.isfinite(value)):
+        return []
+    weight, rest = _square(value) if isinstance(value, float) else (0, int(value) ** 2)
+    digits = []
+    while rest:
+        if rest & LARGEST:
+            digits.append((weight, rest & LARGEST))
+        rest, weight = rest >> DIGIT, weight + 1
+    return digits[::-1]
+
+
+def _square(value: float) -> tuple[int, int]:
+    """Return the square of a float as the weight of its lowest digit, and the integer that its digits are."""
+    mantissa, exponent = math.frexp(value)
+    weight, shift = divmod(2 * (exponent - 53), DIGIT)
+    return weight, int(mantissa * 2**53) ** 2 << shift
 
 
 def _placed(aggregate: int, first: int, rows: Rows | None, at: Rows | None, digits: Sequence[Ticks]) -> Iterator[Part]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
+from streamdsl.engine.columnar.digits import SPECIAL, halves
 from streamdsl.engine.columnar.kernels import DIGIT_SUMMER
 from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS
 from streamdsl.expr.table import Column, column_of, flatnonzero
@@ -36,22 +37,92 @@ def integers(totals: AccumulatorColumns, aggregate: int) -> Column:
 def floats(totals: AccumulatorColumns, aggregate: int) -> Reals:
     """Return an aggregate's sums with floats in them, position by position, each rounded once; too large is infinite."""
     totals.carry()
-    weights = totals.weights(aggregate)
-    safe = [weight for weight in reversed(weights) if weight in SAFE_WEIGHTS]
-    digits = [totals.counts((aggregate, weight)) for weight in safe]
-    total, error, doubt = _sums(digits, [2.0 ** (DIGIT * weight) for weight in safe], totals.size)
+    total, error, doubt = _digit_sums(totals, aggregate)
     found = total + error
-    unsafe = np.zeros(totals.size, dtype=np.bool_)
-    for weight in set(weights).difference(safe):
-        unsafe |= totals.counts((aggregate, weight)) != 0
+    unsafe = doubt == math.inf
     # What the second rounding lost is tiny, but may decide a tie.
-    rows = flatnonzero(doubt > 0)
+    rows = flatnonzero((doubt > 0) & ~unsafe)
     least, most = error[rows] - 2 * doubt[rows], error[rows] + 2 * doubt[rows]
-    unsafe[rows] |= total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)
+    unsafe[rows] = total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)
     exactly = flatnonzero(unsafe)
     if len(exactly):
         found[exactly] = [rounded(whole, scale) for whole, scale in _exact(totals.take(exactly), aggregate)]
     return _with_specials(totals, aggregate, found)
+
+
+def variances(totals: AccumulatorColumns, values: int, squares: int, counted: Ticks) -> Reals:
+    """Return the variance at each position, rounded once, of an aggregate's values and their squares; 0.0 below two values.
+
+    It is `(n q - s s) / (n (n - 1))` for n values with the sum s whose squares have the sum q. That is computed in pairs of
+    floats, and with integers where what these lose may change the result, which is where nearly all cancels.
+    """
+    totals.carry()
+    n = np.maximum(counted, 2).astype(np.float64)
+    s, s_low, s_doubt = _digit_sums(totals, values)
+    q, q_low, q_doubt = _digit_sums(totals, squares)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, first_low = _two_product(n, q)
+        second, second_low = _two_product(s, s)
+        top, low = _two_sum(first, -second)
+        low += (first_low + n * q_low) - (second_low + 2 * s * s_low)
+        below = n * (n - 1)
+        found = top / below
+        product, product_low = _two_product(found, below)
+        rest = (((top - product) - product_low) + low) / below
+        doubt = (np.abs(first) + np.abs(second)) * 2.0**-98 + (n * q_doubt + 2 * np.abs(s) * s_doubt)
+        doubt = 2 * doubt / below + np.abs(rest) * 2.0**-50
+        least, most = found + np.nextafter(rest - doubt, -math.inf), found + np.nextafter(rest + doubt, math.inf)
+        found += rest
+        # The error of a product is a float only within these sizes.
+        fits = (first > 2.0**-800) & (first < 2.0**900) & ((second > 2.0**-800) | (s == 0)) & (below < 2.0**53)
+        surely = fits & (least == most)
+    exactly = flatnonzero(~surely & (counted > 1))
+    if len(exactly):
+        taken = totals.take(exactly)
+        sizes = enumerate(counted[exactly].tolist())
+        found[exactly] = [variance_of(taken.digits_at(values, i), taken.digits_at(squares, i), size) for i, size in sizes]
+    return np.where(counted > 1, _poisoned(totals, values, found), 0.0)
+
+
+def _poisoned(totals: AccumulatorColumns, values: int, found: Reals) -> Reals:
+    for kind in SPECIAL:
+        if totals.holds((values, kind)):
+            found = np.where(totals.counts((values, kind)) > 0, math.nan, found)
+    return found
+
+
+def variance_of(total: tuple[int, int], squares: tuple[int, int], size: int) -> float:
+    """Return the variance of so many values from their sum and that of their squares, each an integer and its scale.
+
+    >>> variance_of((4, 0), (10, 0), 2)
+    2.0
+    """
+    (s, s_scale), (q, q_scale) = total, squares
+    scale = max(2 * s_scale, q_scale)
+    top = (size * q << (scale - q_scale)) - (s * s << (scale - 2 * s_scale))
+    try:
+        return top / (size * (size - 1) << scale)
+    except OverflowError:
+        return math.inf
+
+
+def _digit_sums(totals: AccumulatorColumns, aggregate: int) -> tuple[Reals, Reals, Reals]:
+    """Return what `_sums` does for an aggregate's digits; the third is infinite where they are not all safe."""
+    weights = list(reversed(totals.weights(aggregate)))
+    safe = [weight for weight in weights if weight in SAFE_WEIGHTS]
+    digits = [totals.counts((aggregate, weight)) for weight in safe]
+    total, error, doubt = _sums(digits, [2.0 ** (DIGIT * weight) for weight in safe], totals.size)
+    for weight in set(weights).difference(safe):
+        doubt[totals.counts((aggregate, weight)) != 0] = math.inf
+    return total, error, doubt
+
+
+def _two_product(a: Reals, b: Reals) -> tuple[Reals, Reals]:
+    """Return the rounded product and what rounding lost, which is a float too (Dekker)."""
+    product = a * b
+    a_high, a_low = halves(a)
+    b_high, b_low = halves(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def _sums(digits: Sequence[Ticks], scales: Sequence[float], size: int) -> tuple[Reals, Reals, Reals]:

@@ -26,7 +26,7 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Format 1 named functions and any loaded class, format 2 held rows back by another rule, formats 3 and 4 had other class names.
 
 None of these is read any more.

@@ -1,0 +1,219 @@
+"""Exact sums as Spark SQL, which add up in any order: integers as two halves, floats as digits of 32 bits (a superaccumulator).
+
+Three digits hold most floats: those below 2**31 whose last bit is worth 2**-64 or more. What others add stands in columns of
+their own, which stay null without them, and cost next to nothing then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.spark.aggregation_plan import BufferColumn
+from streamdsl.spark.operations import int64_overflow
+from streamdsl.spark.sql_text import double
+from streamdsl.spark.task_errors import error_marker
+
+_DIGIT: Final = 32
+NEAR: Final = (0, -1, -2)
+"""The weights of the digits that every float has: digit w is worth 2**(32 w)."""
+FAR: Final = (2, 1, -3)
+REST: Final = len(NEAR) + len(FAR)
+"""The place of the buffer column of what has no digits."""
+BELOW: Final = 2.0**94
+"""Larger floats have no digits."""
+_NEAR_BELOW: Final = 2.0**31
+TRUSTED: Final = double(2.0**22)
+"""How much larger than a sum the floats in it without digits may be, as these are added with rounding."""
+LOST: Final = error_marker(UnsupportedOnSpark("floats that are far apart nearly cancel in a sum, which Spark cannot add exactly"))
+_OVERFLOW: Final = error_marker(int64_overflow("a sum"))
+_MASK: Final = "4294967295L"
+
+
+def integer_columns(x: str) -> list[BufferColumn]:
+    """Return the buffer columns of an exact sum of integers."""
+    halves = f"shiftright({x}, {_DIGIT})", f"({x} & {_MASK})"
+    return [BufferColumn(f"sum({half})", signed=f"sum(s * {half})") for half in halves]
+
+
+def integer_sum(columns: Sequence[str]) -> str:
+    """Return the SQL of a sum of integers as an integer, which fails the task beyond int64."""
+    return _from_halves(columns, lambda whole: whole, _OVERFLOW)
+
+
+def float_of_integers(columns: Sequence[str]) -> str:
+    """Return the SQL of a sum of integers as a float."""
+    high, low, _ = columns
+    exact = f"{decimal(high)} * cast(4294967296L as decimal(10,0)) + {decimal(low)}"
+    return _from_halves(columns, lambda whole: f"cast({whole} as double)", f"cast({exact} as double)")
+
+
+def decimal(integer: str) -> str:
+    """Return the SQL of an integer as a decimal that holds it."""
+    return f"cast({integer} as decimal(20,0))"
+
+
+def decimal_sum(columns: Sequence[str]) -> str:
+    """Return the SQL of a sum of decimals as a float."""
+    return f"coalesce(cast({columns[0]} as double), {_OVERFLOW})"
+
+
+def _from_halves(columns: Sequence[str], within: Callable[[str], str], beyond: str) -> str:
+    """Return the SQL of a sum from those of the high and low 32 bits, within int64 and beyond. Both hold 2**31 rows."""
+    high, low, count = columns
+    carried = f"({high} + shiftright({low}, {_DIGIT}))"
+    whole = f"(shiftleft({carried}, {_DIGIT}) | ({low} & {_MASK}))"
+    many = error_marker(UnsupportedOnSpark("more than 2**31 integers are added up in one window, which Spark cannot do exactly"))
+    fits = f"{carried} BETWEEN -2147483648L AND 2147483647L"
+    return f"CASE WHEN {count} > 2147483648L THEN {many} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
+
+
+def usual_float(x: str) -> str:
+    """Return the test that near digits hold a float, or that it is null."""
+    last = double(2.0 ** (-_DIGIT * NEAR[-1]))
+    return f"{x} IS NULL OR (abs({x}) < {double(_NEAR_BELOW)} AND {x} * {last} = rint({x} * {last}))"
+
+
+def float_columns(x: str, usual: str, retracts: bool) -> list[BufferColumn]:
+    """Return the buffer columns of an exact sum of floats: near digits, far digits, and what has no digits.
+
+    All but the near digits are null if all floats are usual. What has no digits is added with rounding: bits below the last,
+    which larger sums lose anyway, unless they are retracted; and numbers that are too large, next to which nothing else counts
+    unless they cancel. So the sizes of the latter are added too, or of all that has no digits where rows are retracted. That NaN
+    and infinities may go again takes counts: of NaN and INFINITY, of NaN and -INFINITY, and of what has no digits.
+    """
+    lowest, endless = double(2.0 ** (_DIGIT * FAR[-1])), double(math.inf)
+    rest = f"CASE WHEN abs({x}) < {double(BELOW)} THEN {x} - rint({x} / {lowest}) * {lowest} ELSE {x} END"
+    finite = f"if(abs({x}) < {endless}, {rest}, 0D)"
+    large = f"if(abs({x}) >= {double(BELOW)} AND abs({x}) < {endless}, abs({x}), 0D)"
+    found = f"(isnan({x}) OR {x} = {endless})", f"(isnan({x}) OR {x} = -{endless})", f"({finite} <> 0D)"
+
+    def unusual(value: str) -> str:
+        return f"if({usual}, NULL, {value})"
+
+    def of(k: int) -> str:
+        return f"if(abs({x}) < {double(BELOW)}, {digit(x, k, FAR[0])}, 0L)"
+
+    digits = [*(added(of(k)) for k in NEAR), *(added(unusual(of(k))) for k in FAR)]
+    if not retracts:
+        return [*digits, BufferColumn(f"sum({unusual(rest)})"), BufferColumn(f"sum({unusual(large)})")]
+    sizes = f"sum({unusual(f'abs({finite})')})"
+    counts = [added(unusual(f"cast({each} as bigint)")) for each in found]
+    return [*digits, added(unusual(finite)), BufferColumn(sizes, signed=sizes), *counts]
+
+
+def added(value: str) -> BufferColumn:
+    """Return the buffer column that adds a value."""
+    return BufferColumn(f"sum({value})", signed=f"sum(s * {value})")
+
+
+def digit(x: str, k: int, top: int) -> str:
+    """Return the SQL of the bits of a float from 2**(32 k) up to 2**(32 k + 32) as an integer; it has none above weight `top`."""
+    part = f"rint({x} * {double(2.0 ** (-_DIGIT * k))})"
+    if k != top:
+        part += f" - rint({x} * {double(2.0 ** (-_DIGIT * (k + 1)))}) * {double(2.0**_DIGIT)}"
+    return f"cast({part} as bigint)"
+
+
+def carried(digits: Sequence[str]) -> list[str]:
+    """Return the SQL of digits from the highest to the lowest, all but the first carried into 32 bits.
+
+    >>> carried(["a", "b"])
+    ['(a + shiftright(b, 32))', '(b & 4294967295L)']
+    """
+    found: list[str] = []
+    total = ""
+    for each in reversed(digits):
+        total = f"({each} + shiftright({total}, {_DIGIT}))" if total else each
+        found.insert(0, f"({total} & {_MASK})")
+    return [total, *found[1:]]
+
+
+def terms_of(digits: Mapping[int, str]) -> list[str]:
+    """Return the SQL of the floats that sums of digits add up to, large ones first."""
+    terms = []
+    for k in sorted(digits, reverse=True):
+        total = f"coalesce({digits[k]}, 0L)"
+        terms.append(f"cast(shiftright({total}, {_DIGIT}) as double) * {double(2.0 ** (_DIGIT * (k + 1)))}")
+        terms.append(f"cast({total} & {_MASK} as double) * {double(2.0 ** (_DIGIT * k))}")
+    return terms
+
+
+def usual_sum(sums: Sequence[str]) -> str:
+    """Return the test that near digits hold a sum, and that its whole part is a float."""
+    return f"({sums[len(NEAR)]} IS NULL AND {is_float(sums[0])})"
+
+
+def all_terms(sums: Sequence[str]) -> str:
+    """Return the SQL of the array of floats that a sum adds up, large ones first and what has no digits last."""
+    digits = dict(zip((*NEAR, *FAR), sums, strict=False))
+    rest = f"if({without_digits(sums)[2]}, {sums[REST]}, 0D)"
+    return f"array({', '.join([*terms_of(digits), rest])})"
+
+
+def without_digits(sums: Sequence[str]) -> tuple[str, str, str]:
+    """Return the SQL of the sizes of what has no digits, of the sum if it is not finite, and whether something has no digits."""
+    rest, sizes, *counts = sums[REST:]
+    if not counts:
+        endless = f"(isnan({rest}) OR abs({rest}) = {double(math.inf)})"
+        return f"coalesce({sizes}, 0D)", f"if({endless}, {rest}, NULL)", f"(coalesce({rest}, 0D) <> 0D)"
+    up, down, left = (f"(coalesce({each}, 0L) > 0L)" for each in counts)
+    special = (
+        f"CASE WHEN {up} AND {down} THEN double('NaN') WHEN {up} THEN {double(math.inf)} WHEN {down} THEN {double(-math.inf)} END"
+    )
+    return f"if({left}, {sizes}, 0D)", special, left
+
+
+def is_float(top: str) -> str:
+    """Return the test that the sum of the highest digit is a float when it is carried to."""
+    return f"abs({top}) < {2**53 - 2**32}L"
+
+
+def float_sum(columns: Sequence[str]) -> str:
+    """Return the SQL of the float nearest to an exact sum of floats, from its buffer columns and the count."""
+    *sums, count = columns
+    return f"if({usual_sum(sums)}, {_near_sum(sums)}, {interpreted(_far_sum(sums, count))})"
+
+
+def interpreted(text: str) -> str:
+    """Return the SQL of an expression that takes no compiled code, for what is rarely computed.
+
+    Spark compiles a chain of projections into one method, and the JIT compiles no method over 8000 bytes. It compiles no
+    `zip_with`, nor what stands in one.
+    """
+    return f"zip_with(array(0), array(0), (i, j) -> {text})[0]"
+
+
+def _near_sum(columns: Sequence[str]) -> str:
+    """Return the SQL of a sum of near digits, rounded once.
+
+    Carried, they are an integer A, and B and C, integers of 32 bits worth 2**-32 and 2**-64. The sum of A and B is rounded to U
+    and leaves V. If V is not 0, U is so large that of C only a few bits, and whether there are more, can decide how the sum of
+    all is rounded: V and these fit into a float.
+    """
+    top, middle, low = carried(columns[: len(NEAR)])
+    whole, part, last = f"cast({top} as double)", f"({middle} * {double(2.0**-32)})", double(2.0**-64)
+    left = f"({part} - (({whole} + {part}) - {whole}))"
+    sticky = f"(shiftright({low}, 12) | if(({low} & 4095L) = 0L, 0L, 1L)) * {double(2.0**-52)}"
+    return f"({whole} + {part}) + if({left} = 0D, {low} * {last}, {left} + {sticky})"
+
+
+def lost_by_adding(a: str, b: str) -> str:
+    """Return the SQL of what rounding loses of a sum of two floats."""
+    return f"if(abs({a}) >= abs({b}), ({a} - ({a} + {b})) + {b}, ({b} - ({a} + {b})) + {a})"
+
+
+def fold(terms: str, finish: str) -> str:
+    """Return the SQL of a function of the sum of an array, a pair of floats `s` and `c`: what rounding loses is added apart."""
+    step = f"(a, x) -> named_struct('s', a.s + x, 'c', a.c + {lost_by_adding('a.s', 'x')})"
+    return f"aggregate({terms}, named_struct('s', 0D, 'c', 0D), {step}, {finish})"
+
+
+def _far_sum(sums: Sequence[str], count: str) -> str:
+    """Return the SQL of the sum of terms: from large to small, with the error compensated."""
+    size, special, _ = without_digits(sums)
+    finish = f"a -> if({size} * {count} <= abs(a.s + a.c) * {TRUSTED}, a.s + a.c, {LOST})"
+    fits = f"{size} < {double(2.0**1022)}"
+    return f"CASE WHEN NOT {fits} THEN {LOST} WHEN {special} IS NOT NULL THEN {special} ELSE {fold(all_terms(sums), finish)} END"
