@@ -1,20 +1,22 @@
 """Queries lowered to Spark beside the same ones written by hand in PySpark, with Spark's own settings.
 
-Rows in Parquet: a million for windows, half a million for snapshots and on each side of the join by key, 30,000 on each side of
-the join without a key. Results go into Spark's sink that drops them. Wall-clock seconds, medians of three runs after a warm one,
-runs of both kinds in turns; every answer is compared. With `sizes`: how the join without a key grows, beside a join of the same
-rows by equal starts, than which no join of Spark's is faster. Needs Java.
+Rows in Parquet, of a thousand keys, one of which has a fifth of the points: five million points for windows, half a million
+intervals for snapshots and on each side of the join by key, 30,000 on each side of the join without a key. Prices are floats.
+Results go into Spark's sink that drops them. CPU seconds of all processes and wall-clock seconds, medians of three runs after
+two warm ones, runs of both kinds in turns; every answer is compared. With `sizes`: how the join without a key grows, beside a
+join of the same rows by equal starts, than which no join of Spark's is faster. Needs Java.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -25,7 +27,7 @@ import pyarrow.parquet as pq
 
 import streamdsl as sd
 
-ROWS = 1_000_000
+ROWS = 5_000_000
 SIDE = 500_000
 KEYLESS = 30_000
 SIZES = (30_000, 60_000, 120_000)
@@ -45,35 +47,43 @@ class Case(NamedTuple):
     runs: int = RUNS
 
 
-def tumbling(points: Any) -> Any:
-    means = points.where(lambda e: e.price > 100).group_by("key").tumbling_window("10s")
-    return means.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.price))
+def tumbling(points: Any, key: str = "key", **aggregates: Any) -> Any:
+    return points.group_by(key).tumbling_window("10s").aggregate(**(aggregates or MEAN))
 
 
-def tumbling_by_hand(points: Any) -> Any:
-    from pyspark.sql import functions as f
-
-    grouped = points.where(f.col("price") > 100).groupBy("key", f.window("le", "10 seconds"))
-    return grouped.agg(f.count("*").alias("n"), f.avg("price").alias("mean")).select(
-        "window.start", "window.end", "key", "n", "mean"
-    )
+def tumbling_by_hand(points: Any, key: str = "key", *aggregates: str) -> Any:
+    return by_window(points, key, "10 seconds", "10 seconds", aggregates or MEAN_BY_HAND)
 
 
 def hopping(points: Any) -> Any:
-    return points.group_by("key").hopping_window("60s", "20s").aggregate(n=sd.count(), mean=sd.avg(lambda e: e.price))
+    return points.group_by("key").hopping_window("60s", "10s").aggregate(**MEAN)
 
 
 def hopping_by_hand(points: Any) -> Any:
+    return by_window(points, "key", "60 seconds", "10 seconds", MEAN_BY_HAND)
+
+
+def by_window(points: Any, key: str, size: str, hop: str, aggregates: Sequence[str]) -> Any:
+    """Return aggregates by key and window of Spark's."""
     from pyspark.sql import functions as f
 
-    grouped = points.groupBy("key", f.window("le", "60 seconds", "20 seconds"))
-    return grouped.agg(f.count("*").alias("n"), f.avg("price").alias("mean")).select(
-        "window.start", "window.end", "key", "n", "mean"
-    )
+    grouped = points.groupBy(key, f.window("le", size, hop)).agg(*map(f.expr, aggregates))
+    return grouped.selectExpr("window.start", "window.end", key, *(each.rsplit(" ", 1)[1] for each in aggregates))
+
+
+def session_counts(points: Any) -> Any:
+    return points.group_by("key").session_window("500ms").aggregate(n=sd.count())
+
+
+def session_counts_by_hand(points: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    found = points.groupBy("key", f.session_window("le", "500 milliseconds")).agg(f.count("*").alias("n"))
+    return found.selectExpr("session_window.start", "session_window.end + interval 1 microsecond", "key", "n")
 
 
 def snapshot(intervals: Any) -> Any:
-    return intervals.group_by("key").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.price))
+    return intervals.group_by("key").snapshot_window().aggregate(**MEAN)
 
 
 def snapshot_by_hand(intervals: Any) -> Any:
@@ -84,8 +94,9 @@ def snapshot_by_hand(intervals: Any) -> Any:
     ends = intervals.select("key", f.col("re").alias("t"), f.lit(-1).alias("n"), (-f.col("price")).alias("price"))
     changes = starts.union(ends).groupBy("key", "t").agg(f.sum("n").alias("n"), f.sum("price").alias("price"))
     along = Window.partitionBy("key").orderBy("t")
-    running = changes.select("t", f.lead("t").over(along), "key", f.sum("n").over(along).alias("n"), f.sum("price").over(along))
-    return running.where("n > 0")
+    n, total = f.sum("n").over(along).alias("n"), f.sum("price").over(along).alias("total")
+    running = changes.select("t", f.lead("t").over(along), "key", n, total).where("n > 0")
+    return running.withColumn("mean", f.expr("total / n")).drop("total")
 
 
 def join(left: Any, right: Any) -> Any:
@@ -114,10 +125,30 @@ def without_key_by_hand(left: Any, right: Any) -> Any:
     return one.join(two, met).select(*times, f.col("l.price").alias("a"), f.col("r.price").alias("b"))
 
 
+MEAN: dict[str, Any] = {"n": sd.count(), "mean": sd.avg(lambda e: e.price)}
+MEAN_BY_HAND = ("count(*) as n", "avg(price) as mean")
+WHOLE: dict[str, Any] = {"n": sd.count(), "units": sd.sum(lambda e: e.units), "most": sd.max(lambda e: e.price)}
+WHOLE_BY_HAND = ("count(*) as n", "sum(units) as units", "max(price) as most")
+SPREAD: dict[str, Any] = {"deviation": sd.stddev(lambda e: e.price)}
+
 CASES = (
-    Case("filter, tumbling count and mean by key", tumbling, tumbling_by_hand, ("points",)),
-    Case("hopping count and mean by key", hopping, hopping_by_hand, ("points",)),
-    Case("snapshots: count and sum by key", snapshot, snapshot_by_hand, ("intervals",)),
+    Case("tumbling count and mean of a float by key", tumbling, tumbling_by_hand, ("points",)),
+    Case("the same by a text", partial(tumbling, key="name"), partial(tumbling_by_hand, key="name"), ("points",)),
+    Case(
+        "count, sum of integers, max",
+        partial(tumbling, **WHOLE),
+        lambda points: tumbling_by_hand(points, "key", *WHOLE_BY_HAND),
+        ("points",),
+    ),
+    Case(
+        "stddev of a float",
+        partial(tumbling, **SPREAD),
+        lambda points: tumbling_by_hand(points, "key", "stddev(price) as deviation"),
+        ("points",),
+    ),
+    Case("hopping 60 s / 10 s, count and mean of a float by key", hopping, hopping_by_hand, ("points",)),
+    Case("sessions by key", session_counts, session_counts_by_hand, ("points",)),
+    Case("snapshots: count and mean of a float by key", snapshot, snapshot_by_hand, ("intervals",)),
     Case("temporal join by key", join, join_by_hand, ("left", "right")),
     Case("temporal join without key", without_key, without_key_by_hand, ("few", "others"), 1),
 )
@@ -128,18 +159,21 @@ def intervals(n: int, seed: int, longest: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     le = np.sort(rng.integers(0, n, n))
     columns = {"le": le, "re": le + rng.integers(1, longest, n)}
-    return {**columns, "key": rng.integers(0, KEYS, n), "price": rng.integers(1, 10_000, n)}
+    return {**columns, "key": rng.integers(0, KEYS, n), "price": rng.uniform(1, 10_000, n)}
 
 
 def tables() -> dict[str, Any]:
     """Return the input: points have timestamps, intervals numbers."""
     rng = np.random.default_rng(1)
     times = pa.array(np.arange(ROWS) * 1_000, pa.timestamp("us", "UTC"))
-    points = pa.table({"le": times, "key": rng.integers(0, KEYS, ROWS), "price": rng.integers(1, 10_000, ROWS)})
+    key = np.where(rng.random(ROWS) < 0.2, 7, rng.integers(0, KEYS, ROWS))
+    names = pa.array([f"road number {n:04}" for n in range(KEYS)]).take(pa.array(key))
+    prices, units = rng.uniform(1, 10_000, ROWS), rng.integers(1, 10_000, ROWS)
+    points = pa.table({"le": times, "key": key, "name": names, "price": prices, "units": units})
     sides = {"left": (SIDE, 2, 2_000), "right": (SIDE, 3, 2_000), "few": (KEYLESS, 4, 60), "others": (KEYLESS, 5, 60)}
     return {
         "points": points,
-        "intervals": pa.table(intervals(ROWS // 2, 6, 2_000)),
+        "intervals": pa.table(intervals(SIDE, 6, 2_000)),
         **{name: pa.table(intervals(*of)) for name, of in sides.items()},
     }
 
@@ -180,31 +214,60 @@ def seconds(make: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def digest(frame: Any) -> tuple[Any, ...]:
-    """Return what is the same for the same rows in whatever order: how many there are, and the sum of their hashes."""
+def costs(make: Callable[[], Any]) -> tuple[float, float]:
+    """Return the CPU seconds of all processes for a frame, and how long it takes."""
+    before = cpu_seconds()
+    taken = seconds(make)
+    return cpu_seconds() - before, taken
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those that it has begun, and these in turn (Linux)."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            parents[int(path.parent.name)] = int(fields[1])
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
+    tree = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    return sum(ticks[pid] for pid in tree) / os.sysconf("SC_CLK_TCK")
+
+
+def digest(frame: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
+    """Return what is the same for the same rows in whatever order: their number, the sum of their hashes, and those of floats.
+
+    By hand Spark adds floats up in the order in which they come.
+    """
     named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    (row,) = (
-        named.selectExpr(f"cast(xxhash64({', '.join(named.columns)}) as decimal(38,0)) as h")
-        .selectExpr("count(*)", "sum(h)")
-        .collect()
-    )
-    return tuple(row)
+    real = [name for name, kind in named.dtypes if kind == "double"]
+    hashed = ", ".join(name for name in named.columns if name not in real)
+    sums = [f"sum({name}) as {name}" for name in real]
+    hashes = named.selectExpr(f"cast(xxhash64({hashed}) as decimal(38,0)) as h", *real)
+    (row,) = hashes.selectExpr("count(*)", "sum(h)", *sums).collect()
+    return tuple(row)[:2], tuple(row)[2:]
 
 
 def compare(spark: Any, frames: Frames, wanted: list[str]) -> None:
     """Print the table of lowered queries beside those by hand."""
-    print("| | lowered, s | by hand, s | ratio | rows |\n|---|---|---|---|---|")
+    print("| | lowered, CPU s | by hand, CPU s | ratio | of seconds | rows |\n|---|---|---|---|---|---|")
     for case in CASES:
         if wanted and not any(word in case.title for word in wanted):
             continue
         makes: list[Callable[[], Any]] = [partial(ours, case, spark, frames), partial(by_hand, case, frames)]
-        found, expected = (digest(make()) for make in makes)
+        (found, floats), (expected, expected_floats) = (digest(make()) for make in makes)
         assert found == expected, f"{case.title}: {found} is not {expected}"
-        for make in makes if case.runs > 1 else ():
+        np.testing.assert_allclose(floats, expected_floats, rtol=1e-9)
+        for make in 2 * makes if case.runs > 1 else ():
             seconds(make)
-        runs = [[seconds(make) for make in makes] for _ in range(case.runs)]
-        low, hand = (statistics.median(each) for each in zip(*runs, strict=True))
-        print(f"| {case.title} | {low:.2f} | {hand:.2f} | {low / hand:.2f} | {found[0]:,} |", flush=True)
+        runs = [[costs(make) for make in makes] for _ in range(case.runs)]
+        (low, low_wall), (hand, hand_wall) = (
+            [statistics.median(each) for each in zip(*kind, strict=True)] for kind in zip(*runs, strict=True)
+        )
+        ratios = f"{low / hand:.2f} | {low_wall / hand_wall:.2f}"
+        print(f"| {case.title} | {low:.2f} | {hand:.2f} | {ratios} | {found[0]:,} |", flush=True)
 
 
 def sizes(spark: Any) -> None:
@@ -228,7 +291,7 @@ def sizes(spark: Any) -> None:
 
 def growth(folder: Path) -> None:
     """Print how queries gain from cores, each number of them in a process of its own."""
-    print(f"\n| cores | {' | '.join(case.title for case in CASES[:4])} |\n|---|{'---|' * 4}")
+    print(f"\n| cores | {' | '.join(case.title for case in CASES[:5])} |\n|---|{'---|' * 5}")
     for cores in CORES:
         command = [sys.executable, "-m", "benchmarks.studies.spark", "--cores", str(cores), str(folder)]
         print(
@@ -241,7 +304,7 @@ def on_cores(cores: int, folder: Path) -> None:
     spark = session(cores)
     spark.conf.set("spark.sql.shuffle.partitions", str(cores))
     frames, taken = read(spark, folder), []
-    for case in CASES[:4]:
+    for case in CASES[:5]:
         runs = [seconds(partial(ours, case, spark, frames)) for _ in range(RUNS + 1)]
         taken.append(f"{statistics.median(runs[1:]):.2f}")
     print(" | ".join(taken))

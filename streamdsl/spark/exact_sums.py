@@ -60,14 +60,19 @@ def decimal_sum(columns: Sequence[str]) -> str:
     return f"coalesce(cast({columns[0]} as double), {_OVERFLOW})"
 
 
+def too_many(count: str, bits: int) -> str:
+    """Return the case of more values than sums of digits hold."""
+    error = UnsupportedOnSpark(f"more than 2**{bits} numbers are added up in one window, which Spark cannot do exactly")
+    return f"WHEN {count} > {2**bits}L THEN {error_marker(error)}"
+
+
 def _from_halves(columns: Sequence[str], within: Callable[[str], str], beyond: str) -> str:
     """Return the SQL of a sum from those of the high and low 32 bits, within int64 and beyond. Both hold 2**31 rows."""
     high, low, count = columns
     carried = f"({high} + shiftright({low}, {_DIGIT}))"
     whole = f"(shiftleft({carried}, {_DIGIT}) | ({low} & {_MASK}))"
-    many = error_marker(UnsupportedOnSpark("more than 2**31 integers are added up in one window, which Spark cannot do exactly"))
     fits = f"{carried} BETWEEN -2147483648L AND 2147483647L"
-    return f"CASE WHEN {count} > 2147483648L THEN {many} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
+    return f"CASE {too_many(count, 31)} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
 
 
 def usual_float(x: str) -> str:

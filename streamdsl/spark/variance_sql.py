@@ -35,11 +35,11 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
     else:
         parts, squares = (exact_sums.usual_float("{x}"), *_square("{x}")), _float_squares()
         sums = exact_sums.float_columns("{x}", "{x1}", retracts)
-    layout = _Layout(whole, len(sums), len(squares))
-    steps = layout.digits, layout.pairs, layout.products, layout.difference
+    named = _VarianceColumns(whole, len(sums), len(squares))
+    steps = named.digits, named.pairs, named.products, named.difference
 
     def result(columns: Sequence[str]) -> str:
-        found = layout.result(columns)
+        found = named.result(columns)
         return f"sqrt({found})" if root else found
 
     buffer = (*sums, *squares, count)
@@ -89,7 +89,7 @@ def _integer_squares() -> list[BufferColumn]:
     return [*exact_sums.integer_columns(square), *(added(f"if({{x1}}, NULL, {each})") for each in far)]
 
 
-class _Layout:
+class _VarianceColumns:
     """The columns of a variance: those of the sum, those of the squares, the count, and what each step adds."""
 
     def __init__(self, whole: bool, n_sums: int, n_squares: int) -> None:
@@ -172,10 +172,9 @@ class _Layout:
         # What was added with rounding gives a variance of 0 for equal values, and must not give a small one for others.
         known = f"CASE WHEN v <= 0D THEN 0D WHEN {doubt} THEN {exact_sums.LOST} ELSE v END"
         from_mean = _with("m", nearer, _with("mm", "m * m", _with("v", self._from_mean(c), known)))
-        return (
-            f"CASE WHEN {count} < 2L THEN NULL {unusual} WHEN {cancels} OR {doubt} THEN {exact_sums.interpreted(from_mean)} "
-            f"ELSE {found} / ({n} * ({n} - 1D)) END"
-        )
+        cases = f"WHEN {count} < 2L THEN NULL {exact_sums.too_many(count, 30)} {unusual}"
+        cases += f" WHEN {cancels} OR {doubt} THEN {exact_sums.interpreted(from_mean)}"
+        return f"CASE {cases} ELSE {found} / ({n} * ({n} - 1D)) END"
 
     def _from_mean(self, c: Sequence[str]) -> str:
         """Return the SQL of the variance where nearly all cancels, given the mean `m` and its square `mm`.
