@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from streamdsl.engine.columnar import accumulator_columns as columns_module
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.accumulators import StddevAccumulator, VarianceAccumulator
+from streamdsl.engine.columnar.digits import integer_square_parts
 from streamdsl.udm.builtin import Stddev, Variance
 from tests.laws.profiles import examples
 from tests.laws.totals import numbers, result, totals_of
@@ -51,6 +52,18 @@ def one_by_one(accumulator: VarianceAccumulator, values: Sequence[Any], others: 
         return [accumulator.result(totals, 0, len(values))]
     except ArithmeticError:
         return None
+
+
+@examples(300)
+@given(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**33), 2**33)), min_size=1, max_size=4))
+def test_the_digits_of_squares_of_integers_add_up_to_them(values: list[int]) -> None:
+    totals = [0] * len(values)
+    for part in integer_square_parts(-2, None, np.array(values, dtype=np.int64)):
+        assert part.amounts is not None
+        for place, amount in enumerate(part.amounts.tolist()):
+            assert abs(amount) <= part.largest
+            totals[place] += amount << (32 * int(part.column[1]))
+    assert totals == [value * value for value in values]
 
 
 @examples(300)

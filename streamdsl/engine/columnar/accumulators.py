@@ -18,6 +18,7 @@ from streamdsl.engine.columnar.digits import (
     digit_places,
     huge_parts,
     integer_parts,
+    integer_square_parts,
     square_parts,
     square_places,
     squares_of,
@@ -32,8 +33,6 @@ from streamdsl.udm.builtin import Avg, Builtin, Count, Stddev, Sum, Variance, ex
 _MISSING, _INTEGER, _FLOAT, _OTHER = range(4)
 _KINDS: Final = {type(None): _MISSING, int: _INTEGER, bool: _INTEGER, float: _FLOAT}
 _EXACT: Final = 2**53
-_ROOT: Final = 2**31
-"""Squares of integers up to it are int64."""
 
 
 class Accumulator(ABC):
@@ -235,11 +234,7 @@ class VarianceAccumulator(SumAccumulator):
 
     def _add_integers(self, rows: Rows | None, values: Ticks, terms: Terms) -> None:
         super()._add_integers(rows, values, terms)
-        if len(values) and max(-int(values.min()), int(values.max())) > _ROOT:
-            places = range(len(values)) if rows is None else rows.tolist()
-            terms.parts += huge_parts(self._squares, places, [value * value for value in values.tolist()])
-        else:
-            terms.parts += integer_parts(self._squares, rows, values * values)
+        terms.parts += integer_square_parts(self._squares, rows, values)
 
     def _add_huge(self, rows: list[int], values: list[int], terms: Terms) -> None:
         super()._add_huge(rows, values, terms)

@@ -16,6 +16,8 @@ from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, ColumnKey, Coun
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
+_ROOT: Final = 2**31
+"""Squares of integers up to it are int64."""
 _SPLITTER: Final = 2.0**27 + 1
 _SQUARED: Final = 2.0**-450, 2.0**450
 """The square of a float of such a size is the sum of two floats."""
@@ -136,6 +138,23 @@ def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) 
 def squares_of(aggregate: int) -> int:
     """Return the number of the columns to which an aggregate's squares are added; that of its values is not negative."""
     return -2 - aggregate
+
+
+def integer_square_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[Part]:
+    """Yield what the squares of integers add to the columns of an aggregate.
+
+    >>> [(part.column, part.amounts.tolist()) for part in integer_square_parts(-2, None, np.array([3, -5]))]
+    [((-2, 0), [9, 25])]
+    """
+    if not len(values) or max(-int(values.min()), int(values.max())) <= _ROOT:
+        yield from integer_parts(aggregate, rows, values * values)
+        return
+    high, low = values >> DIGIT, values & LARGEST
+    between, lowest = high * low, low.astype(np.uint64) * low.astype(np.uint64)
+    yield Part((aggregate, 0), rows, (lowest & np.uint64(LARGEST)).astype(np.int64), LARGEST)
+    yield Part((aggregate, 1), rows, (lowest >> np.uint64(DIGIT)).astype(np.int64) + 2 * (between & LARGEST), 3 * LARGEST)
+    yield Part((aggregate, 2), rows, 2 * (between >> DIGIT) + (high * high & LARGEST), 2 * LARGEST)
+    yield Part((aggregate, 3), rows, high * high >> DIGIT, LARGEST)
 
 
 def square_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
