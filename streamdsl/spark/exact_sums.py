@@ -35,7 +35,7 @@ _MASK: Final = "4294967295L"
 def integer_columns(x: str) -> list[BufferColumn]:
     """Return the buffer columns of an exact sum of integers."""
     halves = f"shiftright({x}, {_DIGIT})", f"({x} & {_MASK})"
-    return [BufferColumn(f"sum({half})", signed=f"sum(s * {half})") for half in halves]
+    return [added(half) for half in halves]
 
 
 def integer_sum(columns: Sequence[str]) -> str:

@@ -35,11 +35,11 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
     else:
         parts, squares = (exact_sums.usual_float("{x}"), *_square("{x}")), _float_squares()
         sums = exact_sums.float_columns("{x}", "{x1}", retracts)
-    named = _VarianceColumns(whole, len(sums), len(squares))
-    steps = named.digits, named.pairs, named.products, named.difference
+    made = _VarianceColumns(whole, len(sums), len(squares))
+    steps = made.digits, made.pairs, made.products, made.difference
 
     def result(columns: Sequence[str]) -> str:
-        found = named.result(columns)
+        found = made.result(columns)
         return f"sqrt({found})" if root else found
 
     buffer = (*sums, *squares, count)

@@ -97,6 +97,7 @@ def windowed(rng: Random, s: Any) -> Stream:
         "a": sd.avg(lambda e: e.v),
         "w": sd.sum(lambda e: e.n, where=lambda e: e.n > 3),
         "f": sd.avg(lambda e: e.n * 0.1),
+        "e": sd.stddev(lambda e: e.n * 0.1),
         "g": sd.sum(lambda e: e.v, where=lambda e: e.n < 6),
         "b": sd.max(lambda e: e.n),
         "l": sd.min(lambda e: e.n * 0.5),

@@ -94,13 +94,18 @@ def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int], lowes
     [((0, 2), [64])]
     """
     for row, value in zip(rows, values, strict=True):
-        rest, weight = value, lowest
-        while rest not in (0, -1):
-            if rest & LARGEST:
-                yield _single((aggregate, weight), row, rest & LARGEST)
-            rest, weight = rest >> DIGIT, weight + 1
-        if rest:
-            yield _single((aggregate, weight), row, rest)
+        for weight, digit in _places(value, lowest):
+            yield _single((aggregate, weight), row, digit)
+
+
+def _places(value: int, weight: int) -> Iterator[tuple[int, int]]:
+    """Yield an integer as pairs of a weight, from the given one on, and a digit, without zeros; only the last may be negative."""
+    while value not in (0, -1):
+        if value & LARGEST:
+            yield weight, value & LARGEST
+        value, weight = value >> DIGIT, weight + 1
+    if value:
+        yield weight, value
 
 
 def _single(column: ColumnKey, row: int, amount: int) -> Part:
@@ -189,17 +194,12 @@ def square_places(value: float | None) -> list[tuple[int, int]]:
     """Return the square of a number as pairs of a weight and a digit, without zeros; nothing for one that is not finite.
 
     >>> square_places(3), square_places(-1.5), square_places(2**40), square_places(None)
-    ([(0, 9)], [(0, 2), (-1, 1073741824)], [(2, 65536)], [])
+    ([(0, 9)], [(-1, 1073741824), (0, 2)], [(2, 65536)], [])
     """
     if not value or (isinstance(value, float) and not math.isfinite(value)):
         return []
-    weight, rest = _square(value) if isinstance(value, float) else (0, int(value) ** 2)
-    digits = []
-    while rest:
-        if rest & LARGEST:
-            digits.append((weight, rest & LARGEST))
-        rest, weight = rest >> DIGIT, weight + 1
-    return digits[::-1]
+    weight, square = _square(value) if isinstance(value, float) else (0, int(value) ** 2)
+    return list(_places(square, weight))
 
 
 def _square(value: float) -> tuple[int, int]:
