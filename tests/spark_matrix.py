@@ -100,7 +100,7 @@ AGGREGATES: Final[dict[str, sd.Agg[Any, Any]]] = {
 MODULES: Final[dict[str, AnyUDA[Any, Any] | AnyUDO[Any, Any]]] = {
     "UDA, a function under `sd.uda`": Own(),
     "time-sensitive UDA": OwnInTime(),
-    "UDO, `top_k`": OwnRows(),
+    "UDO": OwnRows(),
     "time-sensitive UDO": OwnRowsInTime(),
     "incremental UDA": Kept(),
     "incremental UDA with `merge_states`": Merged(),
@@ -144,7 +144,8 @@ def queries() -> dict[str, dict[str, Query]]:
     return {
         "operators": operators(1),
         "windows, with built-in aggregates": WINDOWS,
-        "built-in aggregates": {re.sub(r"^(\w+)", r"`\1`", name): aggregates(name) for name in AGGREGATES},
+        "built-in aggregates": {re.sub(r"^(\w+)", r"`\1`", name): aggregates(name) for name in AGGREGATES}
+        | {"`top_k`": lambda s: s.tumbling_window(5).top_k(2, by="v")},
         "modules over tumbling, hopping and trailing windows": {name: use(module) for name, module in MODULES.items()},
         "modules over snapshot, count and session windows": {"UDA, UDO, incremental or not": over_snapshots(Own())},
     }

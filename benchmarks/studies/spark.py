@@ -1,7 +1,8 @@
 """Queries lowered to Spark beside the same ones written by hand in PySpark, with Spark's own settings.
 
-Rows in Parquet, of a thousand keys, one of which has a fifth of the points: five million points for windows, half a million
-intervals for snapshots and on each side of the join by key, 30,000 on each side of the join without a key. Prices are floats.
+Rows in Parquet, of a thousand keys, one of which has a fifth of the points: five million points for windows, 1.25 million on each
+side of the as-of join, half a million intervals for snapshots and on each side of the join by key, 30,000 on each side of the
+join without a key. Prices are floats.
 Results go into Spark's sink that drops them. CPU seconds of all processes and wall-clock seconds, medians of three runs after
 two warm ones, runs of both kinds in turns; every answer is compared. With `sizes`: how the join without a key grows, beside a
 join of the same rows by equal starts, than which no join of Spark's is faster. Needs Java.
@@ -29,6 +30,7 @@ import streamdsl as sd
 
 ROWS = 5_000_000
 SIDE = 500_000
+QUOTES = 1_250_000
 KEYLESS = 30_000
 SIZES = (30_000, 60_000, 120_000)
 KEYS = 1_000
@@ -99,6 +101,40 @@ def snapshot_by_hand(intervals: Any) -> Any:
     return running.withColumn("mean", f.expr("total / n")).drop("total")
 
 
+def largest(points: Any) -> Any:
+    kept = points.group_by("key").tumbling_window("10m").top_k(3, by="price")
+    return kept.select(lambda e: {"key": e[0], "units": e[1].units, "price": e[1].price})
+
+
+def largest_by_hand(points: Any) -> Any:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    along = Window.partitionBy("key", "start").orderBy(f.desc("price"))
+    windows = points.withColumn("start", f.window("le", "10 minutes").start)
+    kept = windows.withColumn("place", f.rank().over(along)).where("place <= 3")
+    return kept.selectExpr("start", "start + interval 10 minutes", "key", "units", "price")
+
+
+def asof(trades: Any, quotes: Any) -> Any:
+    return trades.asof_join(quotes, on="key", select=lambda t, q: {"key": t.key, "price": t.price, "quote": q.price})
+
+
+def asof_by_hand(trades: Any, quotes: Any) -> Any:
+    """Return the pairs as by `asof`: of the quotes of one key no two have the same time, so the last one is all of them."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    sides = trades.selectExpr("le", "key", "price", "cast(null as struct<price:double>) as quote").unionAll(
+        quotes.selectExpr("le", "key", "cast(null as double)", "struct(price) as quote")
+    )
+    along = Window.partitionBy("key").orderBy("le").rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    met = sides.withColumn("quote", f.last("quote", ignorenulls=True).over(along)).where(
+        "price is not null and quote is not null"
+    )
+    return met.selectExpr("le", "le + interval 1 microsecond", "key", "price", "quote.price")
+
+
 def join(left: Any, right: Any) -> Any:
     return left.join(right, on="key", select=lambda a, b: {"key": a.key, "a": a.price, "b": b.price})
 
@@ -149,6 +185,8 @@ CASES = (
     Case("hopping 60 s / 10 s, count and mean of a float by key", hopping, hopping_by_hand, ("points",)),
     Case("sessions by key", session_counts, session_counts_by_hand, ("points",)),
     Case("snapshots: count and mean of a float by key", snapshot, snapshot_by_hand, ("intervals",)),
+    Case("the largest three by key in 10 minutes", largest, largest_by_hand, ("points",)),
+    Case("as-of join by key", asof, asof_by_hand, ("trades", "quotes")),
     Case("temporal join by key", join, join_by_hand, ("left", "right")),
     Case("temporal join without key", without_key, without_key_by_hand, ("few", "others"), 1),
 )
@@ -162,17 +200,29 @@ def intervals(n: int, seed: int, longest: int) -> dict[str, Any]:
     return {**columns, "key": rng.integers(0, KEYS, n), "price": rng.uniform(1, 10_000, n)}
 
 
+def times(n: int, shift: int = 0) -> Any:
+    """Return times, one each millisecond."""
+    return pa.array(np.arange(n) * 1_000 + shift, pa.timestamp("us", "UTC"))
+
+
+def keys(rng: Any, n: int) -> Any:
+    """Return keys, a fifth of which are the same."""
+    return np.where(rng.random(n) < 0.2, 7, rng.integers(0, KEYS, n))
+
+
 def tables() -> dict[str, Any]:
     """Return the input: points have timestamps, intervals numbers."""
     rng = np.random.default_rng(1)
-    times = pa.array(np.arange(ROWS) * 1_000, pa.timestamp("us", "UTC"))
-    key = np.where(rng.random(ROWS) < 0.2, 7, rng.integers(0, KEYS, ROWS))
+    key = keys(rng, ROWS)
     names = pa.array([f"road number {n:04}" for n in range(KEYS)]).take(pa.array(key))
     prices, units = rng.uniform(1, 10_000, ROWS), rng.integers(1, 10_000, ROWS)
-    points = pa.table({"le": times, "key": key, "name": names, "price": prices, "units": units})
+    points = pa.table({"le": times(ROWS), "key": key, "name": names, "price": prices, "units": units})
     sides = {"left": (SIDE, 2, 2_000), "right": (SIDE, 3, 2_000), "few": (KEYLESS, 4, 60), "others": (KEYLESS, 5, 60)}
+    trades, quotes = (times(QUOTES, shift) for shift in (0, 500))
     return {
         "points": points,
+        "trades": pa.table({"le": trades, "key": keys(rng, QUOTES), "price": rng.uniform(1, 10_000, QUOTES)}),
+        "quotes": pa.table({"le": quotes, "key": keys(rng, QUOTES), "price": rng.uniform(1, 10_000, QUOTES)}),
         "intervals": pa.table(intervals(SIDE, 6, 2_000)),
         **{name: pa.table(intervals(*of)) for name, of in sides.items()},
     }

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql.functions import expr
 
-from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, SemiJoin, TwoInputs
 from streamdsl.spark import stages
-from streamdsl.spark.column_types import as_nullable, is_groupable
+from streamdsl.spark.column_types import is_groupable
 from streamdsl.spark.expressions import Env, infer, to_sql, to_test
 from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, JoinPairs, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
@@ -152,20 +152,6 @@ def semi_join(low: LoweringContext, node: SemiJoin, scope: GroupScope) -> Flow:
     return _in_pieces(low, node, scope, _without(_without("matches")))
 
 
-def asof_join(low: LoweringContext, node: AsofJoin, scope: GroupScope) -> Flow:
-    """Each left row with the matching right rows of the nearest LE; Python scans the rows of each key."""
-    flows = low.align([low.lower(node.left, scope), low.lower(node.right, scope)], scope)
-    unit = common_unit(*(flow.unit for flow in flows))
-    right = dataclasses.replace(flows[1], type=as_nullable(flows[1].type)) if node.outer else flows[1]
-    pairs = JoinPairs(flows[0], right, flows[0].make, flows[0].keys)
-    out = pairs.type if node.projection is None else infer(node.projection, pairs.env(scope))
-    keys = (node.matching.left_key, node.matching.right_key)
-    by = stages.with_join_keys(low, node, flows, keys, scope) if keys[0] is not None else None
-    fragment = dataclasses.replace(node, left=Source("left", None, unit), right=Source("right", None, unit))
-    inputs = dict(zip(("left", "right"), flows, strict=True))
-    return stages.apply_groups(low, node, fragment, inputs, scope, "nearest rows are found in Python", out, by)
-
-
 def _in_pieces(low: LoweringContext, node: AntiJoin | SemiJoin, scope: GroupScope, pieces: str) -> Flow:
     """Return the pieces of each left row; `pieces` is SQL over `matches`, the sorted lifetimes of its matching right rows."""
     low.note(node, "native")
@@ -237,4 +223,4 @@ def _clip_by_key(low: LoweringContext, node: ClipBy, scope: GroupScope) -> Flow:
     return Flow.of(left.type, left.unit, make, left.keys)
 
 
-__all__ = ["anti_join", "asof_join", "clip_by", "join", "semi_join"]
+__all__ = ["anti_join", "clip_by", "join", "semi_join"]

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 
 from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import GroupApply, Join, Node, Source, TwoInputs, WindowAggregate
+from streamdsl.plan.node import GroupApply, Node, Source, TwoInputs, WindowAggregate
+from streamdsl.plan.nodes.combining import PairJoin
 from streamdsl.plan.properties import expressions
 from streamdsl.spark import grid_sql
 from streamdsl.spark.codec import check_portable
@@ -81,7 +82,7 @@ def filter_pairs(low: LoweringContext, node: TwoInputs, pairs: JoinPairs, level:
 
 
 def project_pairs(
-    low: LoweringContext, node: Join, pairs: JoinPairs, make: FrameFactory, level: int | None, out: ColumnType
+    low: LoweringContext, node: PairJoin, pairs: JoinPairs, make: FrameFactory, level: int | None, out: ColumnType
 ) -> FrameFactory:
     """Return the rows of pairs with the node's projection, evaluated in Python."""
     assert node.projection is not None

@@ -19,9 +19,11 @@ from streamdsl.spark.flow import Flow, FrameFactory, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.partial_stage import why_not_partial
 from streamdsl.spark.portion import portion_size
+from streamdsl.spark.ranked import largest, operator_type
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import ProjectRows
 from streamdsl.spark.sql_text import NotNative, floor_div, integer, plus_time
+from streamdsl.spark.window_members import in_grid, in_sessions, in_snapshots, snapshots, with_bounds
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 
@@ -40,7 +42,13 @@ def window_aggregate(low: LoweringContext, node: WindowAggregate, scope: GroupSc
 def window_apply(low: LoweringContext, node: WindowApply, scope: GroupScope) -> Flow:
     """Zero or more rows per non-empty window: the results of a user-defined operator."""
     flow = low.lower(node.input, scope)
-    return _python_stage(low, node, flow, scope, f"{node.module.label} is Python code", PickledType(result_type(node.module)))
+    env = scope.env(flow, low.label(node))
+    try:
+        made = largest(node, flow, env, low.until)
+    except NotNative as why:
+        return _python_stage(low, node, flow, scope, why, operator_type(node, env))
+    low.note(node, "native")
+    return _stamped(made, node.output)
 
 
 def chop(low: LoweringContext, node: Chop, scope: GroupScope) -> Flow:
@@ -148,12 +156,12 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
         whole = _aggregated(spread, [*plan.keys, "w"], plan.merge())
         return whole.selectExpr(*plan.keys, *ends, *plan.buffer_columns)
 
+    divided = in_grid(windows, plan.keys, until)
+
     def direct(df: Any) -> Any:
-        rows = df.selectExpr(*plan.keys, "le", "re", "p", *bounds, *plan.arguments).where("lo <= hi")
-        spread = rows.selectExpr("*", "explode(sequence(lo, hi)) as w")
-        inside = spread.selectExpr("*", f"{le} as wle", f"{grid_sql.end(windows, le)} as wre")
-        whole = _aggregated(inside, [*plan.keys, "w"], plan.update())
-        return whole.selectExpr(*plan.keys, *ends, *plan.buffer_columns)
+        rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
+        whole = _aggregated(rows, [*plan.keys, "wle"], plan.update())
+        return whole.selectExpr(*plan.keys, "wle as le", f"{grid_sql.end(windows, 'wle')} as re", *plan.buffer_columns)
 
     if plan.mergeable and plan.points and windows.size <= _MAX_SPREAD * windows.hop:
         return once
@@ -179,25 +187,13 @@ def _running_snapshots(plan: AggregationPlan, df: Any) -> Any:
 
 def _ranked_snapshots(plan: AggregationPlan, df: Any) -> Any:
     """Return snapshots by ranks of endpoints: a row is a member of those from the rank of its LE up to that of its RE."""
-    rows = df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments)
-    times = df.selectExpr(*plan.keys, "explode(array(le, re)) as t").distinct()
-    clause = window_clause(plan.keys, "t")
-    points = times.selectExpr(*plan.keys, "t", f"row_number() {clause} as r", f"lead(t) {clause} as next")
+    rows, windows = df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments), snapshots(df, plan.keys)
     if plan.mergeable:
         rows = _aggregated(rows, [*plan.keys, "le", "re"], plan.update())
-    ranked = _with_rank(_with_rank(rows, points, plan.keys, "le", "r1"), points, plan.keys, "re", "r2")
-    spread = ranked.selectExpr("*", "explode(sequence(r1, r2 - 1)) as r")
-    whole = _aggregated(spread, [*plan.keys, "r"], plan.merge() if plan.mergeable else plan.update())
-    named = points.selectExpr("t as le", "next as re", "r as s", *(f"{key} as s_{key}" for key in plan.keys))
-    match = " AND ".join(["r = s", *(f"{key} <=> s_{key}" for key in plan.keys)])
-    return _joined(whole, named, match).selectExpr(*plan.keys, "le", "re", *plan.buffer_columns)
-
-
-def _with_rank(rows: Any, points: Any, keys: Sequence[str], time: str, name: str) -> Any:
-    """Return rows with the rank of one of their endpoints."""
-    known = points.selectExpr(f"t as t_{name}", f"r as {name}", *(f"{key} as {name}_{key}" for key in keys))
-    match = " AND ".join([f"{time} = t_{name}", *(f"{key} <=> {name}_{key}" for key in keys)])
-    return _joined(rows, known, match)
+    whole = _aggregated(
+        in_snapshots(rows, windows, plan.keys), [*plan.keys, "r"], plan.merge() if plan.mergeable else plan.update()
+    )
+    return with_bounds(whole, windows, plan.keys).selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
 
 
 def _count(windows: Count, plan: AggregationPlan, until: int) -> Aggregation:
@@ -217,22 +213,15 @@ def _count(windows: Count, plan: AggregationPlan, until: int) -> Aggregation:
 
 
 def _session(windows: Session, plan: AggregationPlan, until: int) -> Aggregation:
-    """Return the aggregation per session: a row opens one if it starts at or after the reach of all its predecessors."""
-    if windows.max_duration is not None:
-        raise NotNative("where a session with a longest duration is cut is found in Python")
-    reach = f"{plus_time('re', windows.gap)} as reach"
-    before = window_clause(plan.keys, "le", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    # Rows with equal LEs come in no defined order. Only one of them opens a session, and RANGE gives all of them its number.
-    number = f"sum(opens) {window_clause(plan.keys, 'le', ' RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')} as session"
+    """Return the aggregation per session."""
+    divided = in_sessions(windows, plan.keys)
 
     def made(df: Any) -> Any:
-        rows = df.selectExpr(*plan.keys, "le", "re", "p", reach, *plan.arguments)
-        opened = rows.selectExpr("*", f"if(le < max(reach) {before}, 0L, 1L) as opens")
-        numbered = opened.selectExpr("*", number)
+        numbered = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
         # Aggregates read the columns le and re of rows, so the session's bounds need other names.
-        ends = ["min(le) as session_le", "max(reach) as session_re"]
+        ends = ["min(le) as wle", "max(reach) as wre"]
         whole = _aggregated(numbered, [*plan.keys, "session"], [*ends, *plan.update()])
-        sessions = whole.selectExpr(*plan.keys, "session_le as le", "session_re as re", *plan.buffer_columns)
+        sessions = whole.selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
         return sessions.where(f"re <= {integer(until)}")
 
     return made
@@ -247,10 +236,6 @@ def _only_in_python(why: str) -> Callable[[Any, AggregationPlan, int], Aggregati
 
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
     return df.groupBy(*keys).agg(*map(expr, aggregates))
-
-
-def _joined(left: Any, right: Any, match: str) -> Any:
-    return left.join(right, expr(match))
 
 
 WINDOW_AGGREGATIONS: Final[Mapping[type[Windows], Callable[[Any, AggregationPlan, int], Aggregation]]] = {

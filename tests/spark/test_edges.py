@@ -125,6 +125,32 @@ def test_a_snapshot_in_which_only_rounded_floats_are_left_is_refused() -> None:
         query.run({"s": [sd.Insert(i, le, re, {"f": f}) for i, (le, re, f) in enumerate(rows)]}, engine="spark")
 
 
+RANKED: dict[str, list[Any]] = {
+    "floats": [0.0, -0.0, 1.0, INF, -INF, float("nan"), float("nan"), None, 5e-324, -5e-324],
+    "texts": ["", "a", "Z", "\u00e9", "\uffff", "\U0001f600", None, "a\0"],
+    "truths": [True, False, None, True],
+    "integers": [2**63 - 1, -(2**63), 2**53, 2**53 + 1, None],
+}
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_odd_values_rank_as_in_python(name: str) -> None:
+    rows = sd.CHT.from_rows([(n % 3, 5 + n, {"n": n, "x": x}) for n, x in enumerate(RANKED[name])])
+    for k in (1, 3, len(rows)):
+        check(stream().tumbling_window(5).top_k(k, by="x", rank=True).select(lambda e: (e._0, e._1.n)), {"s": rows}, native=True)
+
+
+@pytest.mark.parametrize("direction", ["back", "forward", "nearest"])
+def test_the_nearest_rows_of_all_time_are_found(direction: Any) -> None:
+    first, last = -(2**63), 2**63 - 2
+    rights = enumerate([(first,), (last,), (first, last), (first + 1, 0, last), (0, 0), (1,), ()])
+    known = [(at, at + 1, {"case": case, "n": n}) for case, times in rights for n, at in enumerate(times)]
+    lefts = [(at, sd.INFINITY, {"case": case}) for at in (first, -1, 0, 1, last) for case in range(7)]
+    for tolerance in (None, 2**62):
+        query = stream().asof_join(stream("t"), on="case", direction=direction, tolerance=tolerance, how="left")
+        check(query, {"s": sd.CHT.from_rows(lefts), "t": sd.CHT.from_rows(known)}, native=True)
+
+
 VARYING: dict[str, list[Any]] = {
     "equal": [0.1] * 3,
     "prices": [12.35, 99.99, 0.01, 4.2, 1234.5],

@@ -299,6 +299,31 @@ def test_pairs_are_structs_and_clashing_names_are_moved(spark: SparkSession, tri
     assert scalar.columns == ["le", "re", "value"]
 
 
+def test_the_rows_that_operators_choose_keep_their_types(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select * from values (1L, 'A', date'2020-01-02', 1.50BD, map('a', 1)), (2L, 'B', date'2020-01-03', 0.25BD, map('b', 2)),"
+        " (3L, 'C', date'2020-01-01', 2.00BD, null) as t(le, zone, day, money, more)"
+    )
+    s = sd.source("s", unit="tick")
+    by = {"day": ["A", "B"], "money": ["A", "C"], "zone": ["B", "C"]}
+    for field, zones in by.items():
+        largest = s.tumbling_window(10).top_k(2, by=field).on_spark(spark).batch({"s": frame})
+        assert largest.dtypes[2:] == frame.dtypes[1:]
+        assert not PYTHON.search(physical_plan(largest))
+        assert sorted(row.zone for row in largest.collect()) == zones
+    ranked = s.group_by("zone").tumbling_window(10).top_k(1, by=lambda e: str(e.day), rank=True).select(lambda e: e[1])
+    keyed = ranked.on_spark(spark).batch({"s": frame.drop("more")})
+    assert keyed.dtypes[2:] == [("_0", "bigint"), ("_1", row_type(frame.drop("more")))]
+    met = s.asof_join(s, how="left", direction="forward").on_spark(spark).batch({"s": frame})
+    assert met.dtypes[2:] == [("_0", row_type(frame)), ("_1", row_type(frame))]
+    assert sorted((row._0.zone, row._1.day) for row in met.collect()) == sorted((row.zone, row.day) for row in frame.collect())
+
+
+def row_type(frame: DataFrame) -> str:
+    """Return the type of the payloads of a frame of points."""
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in frame.dtypes[1:])}>"
+
+
 def test_results_are_of_the_declared_type_else_variant(spark: SparkSession, trips: DataFrame) -> None:
     windows: Any = sd.source("trips").group_by("zone").snapshot_window()
     query = windows.aggregate(

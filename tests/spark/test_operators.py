@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.udm.top_k import TopK
 from tests.laws.modules import Since
 from tests.operators import entries, kinds
 from tests.spark.helpers import check, check_many, explained, history, lowered_plan, stream
@@ -135,7 +136,21 @@ ENDING: dict[str, Query] = {
     "one": lambda s: s.tumbling_window(5).aggregate(sd.count()),
     "linq": lambda s: s.tumbling_window(5).aggregate(lambda w: (w.count(), w.sum(lambda e: e.v) / w.count())),
 }
+LARGEST: dict[str, tuple[bool, Query]] = {
+    "by a float": (True, lambda s: s.tumbling_window(5).top_k(2, by=lambda e: e.f / 0.5).select(lambda e: (e.k, e.f))),
+    "by what may be none": (True, lambda s: s.hopping_window(8, 3).top_k(2, by="m", rank=True).select(lambda e: (e._0, e._1.k))),
+    "by a text": (True, lambda s: s.hopping_window(7, 3, -2, output=sd.Output.POINT_AT_END).top_k(1, by="k", rank=True)),
+    "of sessions": (True, lambda s: s.session_window(2).top_k(2, by="v").tumbling_window(20).aggregate(m=sd.max(lambda e: e.v))),
+    "of sessions that are cut": (False, lambda s: s.session_window(2, max_duration=9).top_k(2, by="v", rank=True)),
+    "of values": (True, lambda s: s.select(lambda e: e.m).tumbling_window(9).top_k(1, by=lambda e: e)),
+    "by Python": (False, lambda s: s.tumbling_window(5).top_k(2, by=lambda e: str(e.v), rank=True).where(lambda e: e._1.v > 0)),
+    "of objects": (False, lambda s: s.select(lambda e: str(e.m)).tumbling_window(5).top_k(2, by=lambda e: e)),
+    "of pairs of Python": (False, lambda s: s.tumbling_window(5).apply(TopK(1), lambda e: (e.v, str(e.k)))),
+}
 UNENDING: dict[str, Query] = {
+    "largest of snapshots": lambda s: s.snapshot_window().top_k(1, by="v"),
+    "largest of counts": lambda s: s.count_window(3).top_k(2, by="m", rank=True),
+    "largest of counts by end": lambda s: s.count_window(2, by="end", output=sd.Output.POINT_AT_END).top_k(2, by="f"),
     "snapshot merged": lambda s: s.snapshot_window().aggregate(**MERGED),
     "snapshot listed": lambda s: s.snapshot_window().aggregate(**LISTED),
     "snapshot point at end": lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
@@ -214,6 +229,12 @@ def test_windows_of_rows_that_end(name: str) -> None:
     check_many(ENDING[name], unending=False, native=True)
 
 
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_largest_rows_of_windows_of_rows_that_end(name: str) -> None:
+    native, query = LARGEST[name]
+    check_many(query, unending=False, native=native)
+
+
 @pytest.mark.parametrize("name", UNENDING)
 def test_windows(name: str) -> None:
     check_many(UNENDING[name], native=True)
@@ -264,12 +285,28 @@ def test_chains_of_rows_are_followed_payload_by_payload(payload: Any) -> None:
     check_many(query, native=False)
 
 
-@pytest.mark.parametrize("on", ["m", None])
-def test_nearest_rows_are_found_key_by_key(on: Any) -> None:
-    def query(a: sd.Stream[Any], b: sd.Stream[Any]) -> sd.Stream[Any]:
-        return a.asof_join(b, on=on, how="left", tolerance=6).union(a.asof_join(b, on=on, direction="nearest"))
+ZERO_IF_ALONE = lambda x, y: (x.k, sd.when(sd.is_none(y)).then(0).otherwise(y.v))  # noqa: E731
+NEAREST: dict[str, tuple[bool, Query]] = {
+    "back": (True, lambda a, b: a.asof_join(b, on="m")),
+    "without key": (True, lambda a, b: a.asof_join(b, tolerance=4)),
+    "forward or alone": (True, lambda a, b: a.asof_join(b, on="m", how="left", direction="forward", tolerance=0)),
+    "nearest": (True, lambda a, b: a.asof_join(b, direction="nearest")),
+    "nearest within": (True, lambda a, b: a.asof_join(b, on=["k", "m"], direction="nearest", tolerance=5, how="left")),
+    "values that may be none": (True, lambda a, b: a.asof_join(b.select(lambda e: e.m), how="left", tolerance=1)),
+    "projected": (True, lambda a, b: a.asof_join(b, on="k", select=lambda x, y: (x.k, x.v - y.v, y.f)).where(lambda e: e._1 > 0)),
+    "projected or alone": (True, lambda a, b: a.asof_join(b, on="m", how="left", tolerance=2, select=ZERO_IF_ALONE)),
+    "projected in Python": (False, lambda a, b: a.asof_join(b, on="m", select=lambda x, y: f"{x.v}{y.v}")),
+    "projected in Python or alone": (False, lambda a, b: a.asof_join(b, how="left", tolerance=1, select=lambda x, y: f"{x}{y}")),
+    "by a key of Python": (False, lambda a, b: a.asof_join(b, on=(lambda x: str(x.m), lambda y: str(y.m)), direction="forward")),
+    "of objects": (False, lambda a, b: a.select(lambda e: str(e.v)).asof_join(b, how="left", tolerance=1)),
+    "with a condition": (False, lambda a, b: a.asof_join(b, on="k", where=lambda x, y: x.v != y.v, how="left")),
+}
 
-    check_many(query, inputs=2, native=False)
+
+@pytest.mark.parametrize("name", NEAREST)
+def test_nearest_rows_are_found_key_by_key(name: str) -> None:
+    native, query = NEAREST[name]
+    check_many(query, inputs=2, native=native)
 
 
 @pytest.mark.parametrize("by", [None, lambda e: e.m, lambda e: str(e.m)], ids=["alone", "by a field", "by a key of Python"])
