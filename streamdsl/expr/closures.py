@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -61,6 +62,8 @@ def with_environment(
     """Return a function with the same code, and other globals, closure variables and defaults."""
     copy = FunctionType(function.__code__, names, function.__name__, defaults, cells)
     copy.__kwdefaults__ = dict(by_name) if by_name else None
+    with contextlib.suppress(NameError):  # a later Python evaluates them now, and they may name what is not there
+        copy.__annotations__ = dict(function.__annotations__)
     copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
     return copy
 

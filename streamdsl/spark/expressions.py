@@ -36,6 +36,7 @@ from streamdsl.spark.column_types import (
     NONE,
     STR,
     ColumnType,
+    ListType,
     PickledType,
     RecordType,
     ScalarType,
@@ -117,6 +118,22 @@ def to_sql(expr: Expr, env: Env) -> Sql:
 def to_test(predicate: Expr, env: Env) -> Sql:
     """Return a predicate as SQL, or raise `NotNative`; a predicate that is None fails the task."""
     return with_messages(predicate_truth(_translate(predicate, env)), predicate, env)
+
+
+def to_items(expr: Expr, env: Env) -> tuple[str, ColumnType]:
+    """Return the array of the items of a list or a tuple as SQL, and the type of its items, or raise `NotNative`."""
+    found = _translate(expr, env)
+    kind = found.type
+    if isinstance(kind, ListType):
+        error = error_marker(TypeError("'NoneType' object is not iterable"))
+        text = f"if({found.text} IS NULL, {error}, {found.text})" if kind.nullable else found.text
+        return with_messages(Sql(text, kind, True), expr, env).text, kind.item
+    if not isinstance(expr, Make) or expr.schema != Schema.tuple(len(expr.values)):
+        raise NotNative("Python makes the items")
+    values = [_translate(value, env) for value in expr.values]
+    item = unify([value.type for value in values])
+    texts = [convert_sql(value.text, value.type, item) for value in values]
+    return with_messages(Sql(f"array({', '.join(texts)})", ListType(item)), expr, env).text, item
 
 
 def with_messages(found: Sql, expr: Expr, env: Env) -> Sql:

@@ -25,10 +25,11 @@ from streamdsl.plan.node import (
     Where,
 )
 from streamdsl.spark import stages
-from streamdsl.spark.column_types import NONE, ColumnType, PickledType, RecordType, as_nullable, unify
-from streamdsl.spark.expressions import convert_sql, to_sql, to_test
+from streamdsl.spark.column_types import NONE, ColumnType, ListType, PickledType, RecordType, as_nullable, unify
+from streamdsl.spark.expressions import convert_sql, declared_type, to_items, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.lowering_context import LoweringContext
+from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import Alter, Filter, Flatten, Reencode
 from streamdsl.spark.sql_text import NotNative, integer
 from streamdsl.temporal import common_unit
@@ -53,8 +54,15 @@ def select(low: LoweringContext, node: Select, scope: GroupScope) -> Flow:
 def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Flow:
     """For each row one row per item."""
     flow = low.lower(node.input, scope)
-    why = NotNative("Python makes the items")
-    return stages.map_rows(low, node, flow, scope, Flatten(node.items), why, PickledType())
+    env = scope.env(flow, low.label(node))
+    try:
+        items, kind = to_items(node.items, env)
+    except NotNative as why:
+        declared = declared_type(node.items)
+        kind = PickledType(declared.item if isinstance(declared, ListType) else None)
+        return stages.map_rows(low, node, flow, scope, Flatten(node.items), why, kind)
+    low.note(node, "native")
+    return flow.select(kind, p=f"explode({items})")
 
 
 def alter_lifetime(low: LoweringContext, node: AlterLifetime, scope: GroupScope) -> Flow:
@@ -129,7 +137,7 @@ def scan(low: LoweringContext, node: Scan, scope: GroupScope) -> Flow:
     """The results of a stream operator over the rows of each group, or over all rows in one task."""
     flow = low.lower(node.input, scope)
     fragment = Scan(Source("in", None, flow.unit), node.module)
-    out = flow.type if node.module.keeps_payloads else PickledType()
+    out = flow.type if node.module.keeps_payloads else PickledType(result_type(node.module))
     return stages.apply_groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", out)
 
 

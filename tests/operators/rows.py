@@ -82,6 +82,7 @@ OPERATORS = [
         ],
         spark={
             "`select_many`": lambda s: s.select_many(lambda e: [e.k]),
+            "`select_many` of a tuple or of a field of lists": lambda s: s.select_many(lambda e: (e.k, e.k)),
         },
         plans=[
             (trips.select_many(lambda e: (e.fare, e.fare)), algebra.SelectMany(TRIPS, Make(Schema.tuple(2), (FARE, FARE)))),

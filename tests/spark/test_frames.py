@@ -319,6 +319,36 @@ def test_the_rows_that_operators_choose_keep_their_types(spark: SparkSession) ->
     assert sorted((row._0.zone, row._1.day) for row in met.collect()) == sorted((row.zone, row.day) for row in frame.collect())
 
 
+class Steps(UDSO[Any, list[int], float]):
+    def create_state(self) -> list[int]:
+        return []
+
+    def process(self, state: list[int], payload: Any, le: int) -> tuple[list[int], list[float]]:
+        return [le], [(le - before) / 2 for before in state]
+
+
+def test_the_items_of_rows_have_their_types(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select * from values (1L, array(1, null), array(named_struct('x', 1.5BD, 'y', 'a'))), (2L, array(), array())"
+        " as t(le, numbers, pairs)"
+    )
+    s = sd.source("s", unit="tick")
+    numbers = s.select_many(lambda e: e.numbers).on_spark(spark).batch({"s": frame})
+    pairs = s.select_many(lambda e: e.pairs).select(y=lambda e: e.y, x=lambda e: e.x).on_spark(spark).batch({"s": frame})
+    assert collected(numbers) == [(1, 2, 1), (1, 2, None)]
+    assert (pairs.dtypes[2:], collected(pairs)) == ([("y", "string"), ("x", "decimal(2,1)")], [(1, 2, "a", Decimal("1.5"))])
+    assert not any(PYTHON.search(physical_plan(found)) for found in (numbers, pairs))
+
+    def halves(e: Any) -> list[float]:
+        return [n / 2 for n in e.numbers if n]
+
+    assert s.select_many(halves).on_spark(spark).batch({"s": frame}).dtypes[2:] == [("value", "double")]
+    assert collected(s.scan(Steps()).on_spark(spark).batch({"s": frame.select("le")})) == [(2, 3, 0.5)]
+    nothing = spark.sql("select 1L as le, cast(null as array<int>) as numbers")
+    with pytest.raises(UserCodeError, match="not iterable"), translated():
+        s.select_many(lambda e: e.numbers).on_spark(spark).batch({"s": nothing}).collect()
+
+
 def row_type(frame: DataFrame) -> str:
     """Return the type of the payloads of a frame of points."""
     return f"struct<{','.join(f'{name}:{kind}' for name, kind in frame.dtypes[1:])}>"

@@ -35,6 +35,8 @@ SPAN: dict[str, Query] = {
     "select scalar": lambda s: s.select(lambda e: e.v % 2),
     "select class": lambda s: s.select(lambda e: Key(e.k, e.v)).where(lambda e: e.number > 0),
     "select nested": lambda s: s.select(lambda e: (e.k, (e.v, e.m))),
+    "select many": lambda s: s.select_many(lambda e: (e.m, e.v, None)).where(lambda e: sd.is_none(e) | (e == 1)),
+    "select many records": lambda s: s.select_many(lambda e: ((e.k, e.v), (e.k, e.v + 1))).select(lambda e: e._1),
     "alter lifetime": lambda s: s.alter_lifetime(lambda e, life: life.le + e.v, lambda e: e.v),
     "alter duration": lambda s: s.alter_duration(5),
     "to points": lambda s: s.to_points(),
