@@ -19,6 +19,7 @@ from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.source_frames import events_of_frame
@@ -46,7 +47,7 @@ _KIND: Final = (
 def streaming_frame(
     plan: Node,
     spark: SparkSession,
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, SourceFrame],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
 ) -> DataFrame:
@@ -63,7 +64,7 @@ def streaming_frame(
 
 def lay_out_stages(
     plan: Node,
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, SourceFrame],
     shards: Sequence[int],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
@@ -76,14 +77,15 @@ def lay_out_stages(
     return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
 
 
-def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
-    """Return the plan with Spark's watermark on `le` as the progress policy of each source that has none."""
+def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:
+    """Return the plan with Spark's watermark on the column of LEs as the progress policy of each source that has none."""
 
     def marked(node: Node) -> Node:
         if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
             return node
-        fields = {field.name: field for field in frames[node.source].schema.fields}
-        delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
+        frame = frames[node.source]
+        delays = [field.metadata.get(_WATERMARK) for field in frame.rows.schema.fields if field.name == frame.start]
+        delay = delays[0] if delays else None
         return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
 
     return plan.mapped(marked)
