@@ -19,6 +19,7 @@ from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
 from streamdsl.spark.spark_session import default_session, translated
 from streamdsl.spark.stream_metrics import Meter
+from streamdsl.spark.unread_columns import without_unread
 from streamdsl.spark.worker_check import check_workers
 from streamdsl.temporal import Rejections, common_unit, to_ticks
 
@@ -82,6 +83,11 @@ def _unbound(name: str, known: Mapping[str, Any]) -> QueryError:
     )
 
 
+def _history(plan: Node, flows: Mapping[str, Flow], until: Any) -> DataFrame:
+    end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
+    return public_frame(lower(lowering(plan, flows, end)))
+
+
 class OnSpark:
     """A query on a Spark session, whose settings stay as they are."""
 
@@ -101,17 +107,17 @@ class OnSpark:
         `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and is that error within
         `streamdsl.spark.translated()`.
         """
-        return self._frame(self._flows(self._frames(frames, start, end)), until)
+        return _history(*self._over(self._frames(frames, start, end)), until)
 
     def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None) -> str:
         """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
 
         Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
         """
-        flows = self._flows(self._frames(frames, start, end))
+        plan, flows = self._over(self._frames(frames, start, end))
         with translated():
-            planned = physical_plan(self._frame(flows, until))
-        return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
+            planned = physical_plan(_history(plan, flows, until))
+        return f"{drawn(plan, explain_spark(plan, flows))}\n\n{planned}"
 
     def check(self) -> None:
         """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
@@ -200,12 +206,11 @@ class OnSpark:
     def _frames(self, frames: Frames, start: str, end: str | None) -> dict[str, SourceFrame]:
         return frames_by_source(frames, [name for name in sources(self._plan) if name not in self._own], start, end)
 
-    def _flows(self, frames: Mapping[str, SourceFrame]) -> dict[str, Flow]:
-        return {name: self._source(node, frames) for name, node in self._sources(frames).items()}
-
-    def _frame(self, flows: Mapping[str, Flow], until: Any) -> DataFrame:
-        end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
-        return public_frame(lower(lowering(self._plan, flows, end)))
+    def _over(self, frames: Mapping[str, SourceFrame]) -> tuple[Node, dict[str, Flow]]:
+        """Return the plan over just these frames, without the fields that it does not read, and the flow of each source."""
+        self._sources(frames)
+        plan = without_unread(self._plan, frames)
+        return plan, {name: self._source(node, frames) for name, node in sources(plan).items()}
 
     def _sources(self, frames: Mapping[str, SourceFrame]) -> Mapping[str, Source]:
         """Return the query's sources by name. Raises `QueryError` for a frame of none of them."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from streamdsl.errors import SchemaError, closest
+from streamdsl.expr.schema import Schema
 from streamdsl.io.layout import column_of_ends
 from streamdsl.plan.node import Source
 from streamdsl.spark.frame_roles import SourceFrame
@@ -42,10 +43,15 @@ class FrameColumn:
 
 @dataclass(frozen=True, slots=True)
 class FrameLayout:
-    """All columns of a frame by name, and those that have a role: `le`, `re` (absent: point events), `kind`, `id`, `re_new`."""
+    """All columns of a frame by name, those that have a role, and the payload, which is read from the columns of its fields.
+
+    Roles are `le`, `re` (absent: point events), and for physical events `kind`, `id` and `re_new`. The fields of a payload that
+    nothing declares are the columns without a role.
+    """
 
     columns: Mapping[str, FrameColumn]
     roles: Mapping[str, FrameColumn]
+    payload: Schema
 
     @classmethod
     def of(cls, node: Source, frame: SourceFrame) -> FrameLayout:
@@ -58,7 +64,8 @@ class FrameLayout:
         for name in names.values():
             if name not in columns:
                 raise _no_column(node, name, columns)
-        return cls(columns, {role: columns[name] for role, name in names.items()})
+        fields = tuple(name for name in columns if name not in names.values())
+        return cls(columns, {role: columns[name] for role, name in names.items()}, node.payload or Schema.record(fields))
 
     @property
     def physical(self) -> bool:
@@ -66,15 +73,23 @@ class FrameLayout:
         return "kind" in self.roles
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the columns without a role: the fields of payloads that nothing declares."""
-        taken = {column.name for column in self.roles.values()}
-        return tuple(name for name in self.columns if name not in taken)
+    def missing(self) -> list[str]:
+        """The fields of the payload that have no column."""
+        return [name for name in self.payload.names if name not in self.columns]
 
     @property
     def times(self) -> dict[str, FrameColumn]:
         """The columns that hold times, by role."""
         return {role: column for role, column in self.roles.items() if role in (*LIFETIME, "re_new")}
+
+    def positional(self, frame: DataFrame) -> DataFrame:
+        """Return the columns that are read of a frame, named by position: `c0`, `c1`, ..., and nested fields `f0`, `f1`, ..."""
+        aliased = frame.toDF(*(column.text for column in self.columns.values()))
+        read = {column.place: column for column in (*self.roles.values(), *map(self.columns.__getitem__, self.payload.names))}
+        chosen = [_with_positions_inside(read[place]) for place in sorted(read)]
+        if len(read) == len(self.columns) and not any(is_cast for is_cast, _ in chosen):
+            return aliased  # Spark analyzes each step of a plan, which takes time
+        return aliased.select(*(made for _, made in chosen))
 
 
 def _columns(node: Source, frame: DataFrame) -> dict[str, FrameColumn]:
@@ -95,14 +110,10 @@ def _no_column(node: Source, name: str, columns: Mapping[str, FrameColumn]) -> S
     )
 
 
-def positional(frame: DataFrame) -> DataFrame:
-    """Return a frame with its columns named by position, `c0`, `c1`, ..., and nested fields `f0`, `f1`, ..."""
-    kinds = [(field.dataType, _with_numbered_fields(field.dataType)) for field in frame.schema.fields]
-    aliased = frame.toDF(*(f"c{place}" for place in range(len(kinds))))
-    if all(kind == numbered for kind, numbered in kinds):
-        return aliased  # Spark analyzes each step of a plan, which takes time
-    columns = ((col(f"c{place}"), *kind) for place, kind in enumerate(kinds))
-    return aliased.select(*(column if kind == numbered else column.cast(numbered) for column, kind, numbered in columns))
+def _with_positions_inside(column: FrameColumn) -> tuple[bool, Column]:
+    """Return a column whose nested fields are named by position, and whether it had to be cast."""
+    kind, numbered = column.field.dataType, _with_numbered_fields(column.field.dataType)
+    return (False, col(column.text)) if kind == numbered else (True, col(column.text).cast(numbered))
 
 
 def _with_numbered_fields(kind: DataType) -> DataType:

@@ -31,7 +31,7 @@ from streamdsl.spark.column_types import (
     type_of_payloads,
 )
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frame_layout import FrameLayout, positional
+from streamdsl.spark.frame_layout import FrameLayout
 from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.physical_frames import fold_retractions, kind_and_id
 from streamdsl.spark.shipping import dump_values
@@ -109,7 +109,7 @@ def source_of_frame(node: Source, frame: SourceFrame) -> Flow:
             hint="batch() takes bounded DataFrames; use stream()",
         )
     read = _source_sql(node, layout)
-    flow = Flow.of(read.kind, read.unit, lambda: _live_rows(positional(frame.rows), node, read, layout))
+    flow = Flow.of(read.kind, read.unit, lambda: _live_rows(layout.positional(frame.rows), node, read, layout))
     return replace(flow, points="re" not in layout.roles)
 
 
@@ -118,10 +118,11 @@ def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
 
     Without a column `kind` all are insertions. Rows without ids have null ids. Invalid rows are found where the rows are used.
     """
-    read = _source_sql(node, FrameLayout.of(node, frame))
+    layout = FrameLayout.of(node, frame)
+    read = _source_sql(node, layout)
     none = {"kind": "'insert'", "id": "cast(null as string)", "re_new": integer(INFINITY)}
     made = {**none, **read.system_columns, "p": read.payload}
-    return Flow.of(read.kind, read.unit, lambda: positional(frame.rows).selectExpr(*aliased(made)))
+    return Flow.of(read.kind, read.unit, lambda: layout.positional(frame.rows).selectExpr(*aliased(made)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +188,10 @@ def _checked_start(node: Source, system_columns: Mapping[str, str], layout: Fram
 
 def _payload(node: Source, layout: FrameLayout) -> tuple[ColumnType, str]:
     """Return the type of a frame's payloads, and the SQL that builds them; a declared field may be a time's column too."""
-    schema, columns = node.payload or Schema.record(layout.fields), layout.columns
-    missing = [name for name in schema.names if name not in columns]
-    if missing:
+    schema, columns = layout.payload, layout.columns
+    if layout.missing:
         raise SchemaError(
-            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, missing))} of {schema!r}; "
+            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, layout.missing))} of {schema!r}; "
             f"its columns are: {', '.join(columns)}"
         )
     chosen = [columns[name] for name in schema.names]

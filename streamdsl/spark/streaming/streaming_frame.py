@@ -31,6 +31,7 @@ from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
 from streamdsl.spark.time_columns import from_ticks
+from streamdsl.spark.unread_columns import without_unread
 from streamdsl.temporal import Progress, Unit, common_unit
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def lay_out_stages(
     own: Mapping[str, Bound] | None = None,
 ) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
     """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
-    made = precompute_bounded(_with_watermarks(plan, frames), own or {})
+    made = precompute_bounded(_with_watermarks(without_unread(plan, frames), frames), own or {})
     named = sources(made.plan)
     flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
     unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
