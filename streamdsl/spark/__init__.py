@@ -169,6 +169,8 @@ class OnSpark:
         emit: EmitMode | Emit = "speculative",
         trigger: str | None = None,
         engine: EnginePlacement | None = None,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> StreamingQuery:
         """Start a stream that writes the output to a sink, and return Spark's handle of it.
 
@@ -176,20 +178,21 @@ class OnSpark:
         Parquet files of physical events. `trigger` says when there are micro-batches: "available-now" (for all that is there,
         then the stream ends), or such as "10 seconds"; else one follows the other. The engine runs in shards on Spark's workers;
         `engine="driver"` has it in this process, as does a session that lacks protobuf, with a warning. A checkpoint belongs to
-        one of both forms. Frames are as in `stream`. Raises as `stream` does, and `SinkError` for a folder that is another
-        stream's, or was lost.
+        one of both forms. Frames are as in `stream`. `name` is the stream's in Spark's pages and listeners; `options` are those
+        of Spark's writer, for the path of a folder: `options={"compression": "zstd"}`. Raises as `stream` does, and `SinkError`
+        for a folder that is another stream's, or was lost.
         """
-        from streamdsl.spark.stream_writer import choose_engine, write_driver, write_shards
+        from streamdsl.spark.stream_writer import StreamSettings, choose_engine, write_driver, write_shards
         from streamdsl.spark.streaming.driver_engine import plan_on_driver
         from streamdsl.spark.streaming.streaming_frame import has_protobuf
 
-        place, given = os.fspath(checkpoint), self._frames(frames, start, end)
+        how, given = StreamSettings(os.fspath(checkpoint), trigger, name, options), self._frames(frames, start, end)
         placement = choose_engine(engine, has_protobuf)
         self.check()
         if placement == "shards":
-            return write_shards(self._streamed(given, emit), sink, place, trigger)
+            return write_shards(self._streamed(given, emit), sink, how)
         running = plan_on_driver(self._plan, given, emit, self._bounded_inputs(given))
-        return write_driver(running, sink, place, trigger)
+        return write_driver(running, sink, how)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.
