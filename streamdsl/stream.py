@@ -1317,9 +1317,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return written(self._node)
 
     def on_spark(self, spark: Any) -> OnSpark:
-        """Return the query on a `SparkSession`: `batch(frames)` takes a DataFrame per source and gives that of the output.
+        """Return the query on a `SparkSession`: `batch(frame, start="ts")` takes a DataFrame and gives that of the output.
 
-        `stream(frames)` takes streaming DataFrames and gives one of physical events (docs/spark.md).
+        `start` and `end` name the columns of LE and RE, as in `sd.from_pandas`. `stream(frame)` takes a streaming DataFrame and
+        gives one of physical events. Several sources have theirs by name: `batch({"bids": frame, ...})` (docs/spark.md).
 
         `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
 

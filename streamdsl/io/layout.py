@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any, Final, NewType, TypeAlias, Union, get_origin
@@ -120,6 +120,21 @@ def _no_columns(missing: Sequence[str], names: Sequence[str], file: str | None, 
     return SchemaError(f"{place}{what} {', '.join(map(repr, missing))}; the columns are: {', '.join(names) or '(none)'}")
 
 
+def column_of_ends(names: Collection[str], start: str, end: str | None) -> str | None:
+    """Return the column of the REs, None for point events: where no column of times is named, `re` if it exists.
+
+    >>> column_of_ends(["le", "re"], "le", None), column_of_ends(["ts", "re"], "ts", None)
+    ('re', None)
+    """
+    return "re" if end is None and start == "le" and "re" in names else end
+
+
+def check_roles(start: str, end: str | None) -> None:
+    """Raise `QueryError` for a column that is to be both start and end."""
+    if start == end:
+        raise QueryError(f"column {start!r} is both start and end, so no row lives", hint="no end makes point events")
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How the rows of a frame are read: the columns of their LEs and REs (no `end`: point events), the unit, the payloads."""
@@ -140,8 +155,7 @@ class Layout:
         if missing:
             error = _no_columns(missing, columns.names, file)
             raise SchemaError(str(error), hint="name the columns of the times with start= and end= (no end: point events)")
-        if start == end:
-            raise QueryError(f"column {start!r} is both start and end, so no row lives", hint="no end makes point events")
+        check_roles(start, end)
         payloads = payloads_of(columns, times, payload, file)
         return cls(start, end, unit or unit_of(columns.times(name) for name in times), payloads, file)
 

@@ -19,7 +19,7 @@ from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
 from streamdsl.io.columns import Columns
 from streamdsl.io.files import Files, Paths
-from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
+from streamdsl.io.layout import Layout, PayloadLike, as_schema, column_of_ends, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
@@ -254,8 +254,7 @@ def _layout(
     columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None, file: str | None = None
 ) -> Layout | PhysicalLayout:
     """Return the layout of a frame; by default LE is in the column `le`, and RE in `re`, if that exists."""
-    if end is None and start == "le" and "re" in columns.names:
-        end = "re"
+    end = column_of_ends(columns.names, start, end)
     if has_physical_columns(columns) and start == "le" and end in (None, "re"):
         return PhysicalLayout.of(columns, unit, payload, file)
     return Layout.of(columns, start, end, unit, payload, file)

@@ -7,7 +7,7 @@
 
 from streamdsl.rewrite.choice import as_chosen
 from streamdsl.rewrite.explain_rewriting import explain
-from streamdsl.rewrite.input_projection import project_inputs
+from streamdsl.rewrite.input_projection import fields_read_of_sources, narrowed, project_inputs
 from streamdsl.rewrite.optimizer import RULES, RewriteStep, Rewriting, optimize, rewriting
 from streamdsl.rewrite.rule import Mode, Rule, RuleContext
 from streamdsl.rewrite.share_equals import with_equal_parts
@@ -21,6 +21,8 @@ __all__ = [
     "RuleContext",
     "as_chosen",
     "explain",
+    "fields_read_of_sources",
+    "narrowed",
     "optimize",
     "project_inputs",
     "rewriting",

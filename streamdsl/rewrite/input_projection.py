@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.expr.schema import Schema, Shape
+from streamdsl.plan.facts import NO_FIELDS, Fields, all_of
 from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.choice import chosen
 from streamdsl.rewrite.demand import demands
@@ -33,14 +34,12 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
     less = dict(bindings)
     if names is not None and prune_columns.__name__ not in names:
         return plan, less
-    wanted = demands(plan)
+    wanted = fields_read_of_sources(plan)
     for name, bound in bindings.items():
         sources = [node for node in plan.walk_all() if isinstance(node, Source) and node.source == name]
-        fields = [wanted.get(id(source)) for source in sources]
-        known = [names for names in fields if names is not None]
-        if not sources or len(known) < len(fields) or any(source.on_violation != "error" for source in sources):
+        if name not in wanted or any(source.on_violation != "error" for source in sources):
             continue
-        schema = _narrowed(bound.schema, frozenset().union(*known))
+        schema = narrowed(bound.schema, wanted[name])
         if schema is None or bound.narrow is None:
             continue
         less[name] = bound.narrow(schema)
@@ -49,7 +48,22 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
     return plan, less
 
 
-def _narrowed(schema: Schema | None, wanted: frozenset[str]) -> Schema | None:
+def fields_read_of_sources(plan: Node) -> dict[str, frozenset[str]]:
+    """Return the fields that are read of each source, by its name, but for sources whose payloads are read as a whole.
+
+    >>> import streamdsl as sd
+    >>> trips, rain = sd.source("trips"), sd.source("rain")
+    >>> fields_read_of_sources(trips.where(lambda e: e.km > 5).select(lambda e: e.km).union(rain).plan())
+    {'trips': frozenset({'km'})}
+    """
+    wanted, found = demands(plan), dict[str, Fields]()
+    for node in plan.walk_all():
+        if isinstance(node, Source):
+            found[node.source] = all_of(found.get(node.source, NO_FIELDS), wanted.get(id(node)))
+    return {name: fields for name, fields in found.items() if fields is not None}
+
+
+def narrowed(schema: Schema | None, wanted: frozenset[str]) -> Schema | None:
     """Return the schema of records with only the wanted fields, None if no field is dropped or the fields are unknown."""
     if schema is None or schema.shape not in (Shape.RECORD, Shape.CLASS) or not wanted < set(schema.names):
         return None

@@ -12,12 +12,14 @@ from streamdsl.plan.explain import drawn
 from streamdsl.plan.node import Node, Source, sources
 from streamdsl.result import Result
 from streamdsl.spark.execution_notes import explain_spark, physical_plan
+from streamdsl.spark.frame_roles import Frames, SourceFrame, frames_by_source
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import public_frame
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
 from streamdsl.spark.spark_session import default_session, translated
 from streamdsl.spark.stream_metrics import Meter
+from streamdsl.spark.unread_columns import without_unread
 from streamdsl.spark.worker_check import check_workers
 from streamdsl.temporal import Rejections, common_unit, to_ticks
 
@@ -31,7 +33,18 @@ if TYPE_CHECKING:
     from streamdsl.spark.stream_writer import EnginePlacement
     from streamdsl.spark.streaming.driver_engine import Sink
 
-__all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch", "translated"]
+__all__ = [
+    "DatabaseTable",
+    "Frames",
+    "Meter",
+    "OnSpark",
+    "ParquetTable",
+    "SourceFrame",
+    "canonical",
+    "explain_spark",
+    "run_batch",
+    "translated",
+]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
@@ -52,7 +65,7 @@ def canonical(events: DataFrame) -> DataFrame:
     Raises `EventError` in the task for retractions that do not match their insertions.
     """
     valid = events.where("kind <> 'rejected'").drop("shard")
-    return public_frame(source_of_frame(Source("events"), valid))
+    return public_frame(source_of_frame(Source("events"), SourceFrame(valid)))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: Rejections | None = None) -> Flow:
@@ -70,6 +83,11 @@ def _unbound(name: str, known: Mapping[str, Any]) -> QueryError:
     )
 
 
+def _history(plan: Node, flows: Mapping[str, Flow], until: Any) -> DataFrame:
+    end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
+    return public_frame(lower(lowering(plan, flows, end)))
+
+
 class OnSpark:
     """A query on a Spark session, whose settings stay as they are."""
 
@@ -78,25 +96,28 @@ class OnSpark:
         self._spark = spark
         self._own = own or {}
 
-    def batch(self, frames: Mapping[str, DataFrame], until: Any = None) -> DataFrame:
+    def batch(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None) -> DataFrame:
         """Return the output's history as a DataFrame: `le`, `re`, and a column per payload field. Nothing runs, or is collected.
 
-        Each frame holds a source's history: `le`, `re` (ticks or timestamps; null: INFINITY; absent: point events) and a column
-        per payload field; or physical events, with `kind`, `id` and `re_new` too. A source that brings its own rows needs no
-        frame. Raises `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and is that error
-        within `streamdsl.spark.translated()`.
+        The frame of the only source, or each source's by its name, holds a history: LE in the column `start`, RE in `end` (ticks
+        or timestamps; null: INFINITY), as in `sd.from_pandas`, and a column per payload field. By default these are `le` and, if
+        it exists, `re`; rows without an end are point events. With `kind`, `id` and `re_new` beside `le` and `re` a frame holds
+        physical events. Where sources name their times in different ways, each is a `SourceFrame` with its own. A source that
+        brings its own rows needs no frame. Raises `QueryError` and `SchemaError` for frames and columns that are missing, and
+        `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and is that error within
+        `streamdsl.spark.translated()`.
         """
-        return self._frame(self._flows(frames), until)
+        return _history(*self._over(self._frames(frames, start, end)), until)
 
-    def explain(self, frames: Mapping[str, DataFrame], until: Any = None) -> str:
+    def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None) -> str:
         """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
 
         Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
         """
-        flows = self._flows(frames)
+        plan, flows = self._over(self._frames(frames, start, end))
         with translated():
-            planned = physical_plan(self._frame(flows, until))
-        return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
+            planned = physical_plan(_history(plan, flows, until))
+        return f"{drawn(plan, explain_spark(plan, flows))}\n\n{planned}"
 
     def check(self) -> None:
         """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
@@ -105,21 +126,27 @@ class OnSpark:
         """
         check_workers(self._spark, self._plan)
 
-    def stream(self, frames: Mapping[str, DataFrame], emit: EmitMode | Emit = "speculative") -> DataFrame:
+    def stream(
+        self, frames: Frames, emit: EmitMode | Emit = "speculative", *, start: str = "le", end: str | None = None
+    ) -> DataFrame:
         """Return the output as a streaming DataFrame of physical events, to be written in append mode.
 
-        Each streaming frame holds a source's events: `le`, `re` and the payload's fields are insertions; with `kind`, `id` and
-        `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is `le`. The result has
+        The streaming frame of the only source, or each source's by its name, holds events: rows as in `batch` are insertions;
+        with `kind`, `id` and `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is
+        `le`. Spark's watermark on the column `start` is `Progress.slack` where the source has no policy. The result has
         the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
         Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
+        self.check()
+        return self._streamed(self._frames(frames, start, end), emit)
+
+    def _streamed(self, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit) -> DataFrame:
         from streamdsl.spark.streaming.streaming_frame import streaming_frame
 
-        self.check()
         return streaming_frame(self._plan, self._spark, frames, emit, self._bounded_inputs(frames))
 
-    def _bounded_inputs(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
+    def _bounded_inputs(self, frames: Mapping[str, SourceFrame]) -> dict[str, Bound]:
         """Return the sources that are bound in the query itself. Raises `QueryError` for a source that nothing is bound to."""
         own = {name: bound for name, bound in self._own.items() if name not in frames}
         for name in self._sources(frames):
@@ -133,13 +160,17 @@ class OnSpark:
 
     def write(
         self,
-        frames: Mapping[str, DataFrame],
+        frames: Frames,
         sink: str | os.PathLike[str] | Sink,
         checkpoint: str | os.PathLike[str],
         *,
+        start: str = "le",
+        end: str | None = None,
         emit: EmitMode | Emit = "speculative",
         trigger: str | None = None,
         engine: EnginePlacement | None = None,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> StreamingQuery:
         """Start a stream that writes the output to a sink, and return Spark's handle of it.
 
@@ -147,18 +178,21 @@ class OnSpark:
         Parquet files of physical events. `trigger` says when there are micro-batches: "available-now" (for all that is there,
         then the stream ends), or such as "10 seconds"; else one follows the other. The engine runs in shards on Spark's workers;
         `engine="driver"` has it in this process, as does a session that lacks protobuf, with a warning. A checkpoint belongs to
-        one of both forms. Raises as `stream` does, and `SinkError` for a folder that is another stream's, or was lost.
+        one of both forms. Frames are as in `stream`. `name` is the stream's in Spark's pages and listeners; `options` are those
+        of Spark's writer, for the path of a folder: `options={"compression": "zstd"}`. Raises as `stream` does, and `SinkError`
+        for a folder that is another stream's, or was lost.
         """
-        from streamdsl.spark.stream_writer import choose_engine, write_driver, write_shards
+        from streamdsl.spark.stream_writer import StreamSettings, choose_engine, write_driver, write_shards
         from streamdsl.spark.streaming.driver_engine import plan_on_driver
         from streamdsl.spark.streaming.streaming_frame import has_protobuf
 
-        place = os.fspath(checkpoint)
-        if choose_engine(engine, has_protobuf) == "shards":
-            return write_shards(self.stream(frames, emit), sink, place, trigger)
+        how, given = StreamSettings(os.fspath(checkpoint), trigger, name, options), self._frames(frames, start, end)
+        placement = choose_engine(engine, has_protobuf)
         self.check()
-        running = plan_on_driver(self._plan, frames, emit, self._bounded_inputs(frames))
-        return write_driver(running, sink, place, trigger)
+        if placement == "shards":
+            return write_shards(self._streamed(given, emit), sink, how)
+        running = plan_on_driver(self._plan, given, emit, self._bounded_inputs(given))
+        return write_driver(running, sink, how)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.
@@ -172,14 +206,16 @@ class OnSpark:
 
         return explain_stages(self._plan)
 
-    def _flows(self, frames: Mapping[str, DataFrame]) -> dict[str, Flow]:
-        return {name: self._source(node, frames) for name, node in self._sources(frames).items()}
+    def _frames(self, frames: Frames, start: str, end: str | None) -> dict[str, SourceFrame]:
+        return frames_by_source(frames, [name for name in sources(self._plan) if name not in self._own], start, end)
 
-    def _frame(self, flows: Mapping[str, Flow], until: Any) -> DataFrame:
-        end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
-        return public_frame(lower(lowering(self._plan, flows, end)))
+    def _over(self, frames: Mapping[str, SourceFrame]) -> tuple[Node, dict[str, Flow]]:
+        """Return the plan over just these frames, without the fields that it does not read, and the flow of each source."""
+        self._sources(frames)
+        plan = without_unread(self._plan, frames)
+        return plan, {name: self._source(node, frames) for name, node in sources(plan).items()}
 
-    def _sources(self, frames: Mapping[str, DataFrame]) -> Mapping[str, Source]:
+    def _sources(self, frames: Mapping[str, SourceFrame]) -> Mapping[str, Source]:
         """Return the query's sources by name. Raises `QueryError` for a frame of none of them."""
         named = sources(self._plan)
         for name in frames:
@@ -189,7 +225,7 @@ class OnSpark:
                 )
         return named
 
-    def _source(self, node: Source, frames: Mapping[str, DataFrame]) -> Flow:
+    def _source(self, node: Source, frames: Mapping[str, SourceFrame]) -> Flow:
         if node.source in frames:
             return source_of_frame(node, frames[node.source])
         if node.source in self._own:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
-from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
+from streamdsl.errors import SchemaError, UnsupportedOnSpark
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Source
 from streamdsl.spark.codec import arrow_type, decode, encode
@@ -32,7 +31,9 @@ from streamdsl.spark.column_types import (
     type_of_payloads,
 )
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.physical_frames import PHYSICAL, fold_retractions, kind_and_id
+from streamdsl.spark.frame_layout import FrameLayout
+from streamdsl.spark.frame_roles import SourceFrame
+from streamdsl.spark.physical_frames import fold_retractions, kind_and_id
 from streamdsl.spark.shipping import dump_values
 from streamdsl.spark.sql_text import aliased, integer, not_pushed_down, quote, raise_error, struct
 from streamdsl.spark.time_columns import end_or_infinity, is_date, to_ticks
@@ -96,33 +97,32 @@ def collect(flow: Flow, frame: DataFrame) -> CHT[Any]:
     return CHT(map(CHTRow, table.column("le").to_pylist(), table.column("re").to_pylist(), payloads), flow.unit)
 
 
-def source_of_frame(node: Source, frame: DataFrame) -> Flow:
-    """Return the flow of a source bound to a DataFrame: `le`, `re` (absent: point events; null: INFINITY), payload fields.
+def source_of_frame(node: Source, frame: SourceFrame) -> Flow:
+    """Return the flow of a source bound to a DataFrame: LEs, REs (absent: point events; null: INFINITY), payload fields.
 
     A frame that also has `kind`, `id` and `re_new` holds physical events: the retractions of an id are folded into its insertion.
     """
-    columns = _columns(node, frame)
-    if frame.isStreaming:
+    layout = FrameLayout.of(node, frame)
+    if frame.rows.isStreaming:
         raise UnsupportedOnSpark(
             f"the frame of the source {node.source!r} is a streaming DataFrame, which has no end",
             hint="batch() takes bounded DataFrames; use stream()",
         )
-    physical = set(PHYSICAL) <= columns.keys()
-    read = _source_sql(node, columns, physical)
-    flow = Flow.of(read.kind, read.unit, lambda: _live_rows(_positional(frame), node, read, physical))
-    return replace(flow, points="re" not in columns)
+    read = _source_sql(node, layout)
+    flow = Flow.of(read.kind, read.unit, lambda: _live_rows(layout.positional(frame.rows), node, read, layout))
+    return replace(flow, points="re" not in layout.roles)
 
 
-def events_of_frame(node: Source, frame: DataFrame) -> Flow:
+def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
     """Return the physical events of a streaming frame: `kind`, `id` (text), `le`, `re`, `re_new`, `p`.
 
     Without a column `kind` all are insertions. Rows without ids have null ids. Invalid rows are found where the rows are used.
     """
-    columns = _columns(node, frame)
-    read = _source_sql(node, columns, set(PHYSICAL) <= columns.keys())
+    layout = FrameLayout.of(node, frame)
+    read = _source_sql(node, layout)
     none = {"kind": "'insert'", "id": "cast(null as string)", "re_new": integer(INFINITY)}
     made = {**none, **read.system_columns, "p": read.payload}
-    return Flow.of(read.kind, read.unit, lambda: _positional(frame).selectExpr(*aliased(made)))
+    return Flow.of(read.kind, read.unit, lambda: layout.positional(frame.rows).selectExpr(*aliased(made)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,83 +135,23 @@ class _SourceSql:
     payload: str
 
 
-def _source_sql(node: Source, columns: Mapping[str, _Column], physical: bool) -> _SourceSql:
-    taken = (*LIFETIME, *(PHYSICAL if physical else ()))
-    unit = node.time_unit or _unit(columns)
-    kind, payload = _payload(node, {name: column for name, column in columns.items() if name not in taken})
-    system_columns = _times(columns, unit, physical)
-    if physical:
-        system_columns |= kind_and_id(columns["kind"].text, f"cast({columns['id'].text} as string)")
+def _source_sql(node: Source, layout: FrameLayout) -> _SourceSql:
+    unit = node.time_unit or _unit(layout)
+    kind, payload = _payload(node, layout)
+    system_columns = _times(layout, unit)
+    if layout.physical:
+        roles = layout.roles
+        system_columns |= kind_and_id(roles["kind"].text, f"cast({roles['id'].text} as string)")
     return _SourceSql(kind, unit, system_columns, payload)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of a frame, referred to by position: names of columns, and of nested fields, can be ambiguous in Spark's SQL."""
-
-    place: int
-    field: StructField
-
-    @property
-    def text(self) -> str:
-        """The column as SQL, once the frame is positional."""
-        return f"c{self.place}"
-
-    @property
-    def kind(self) -> str:
-        """Spark's name of the column's type."""
-        return str(self.field.dataType.simpleString())
+def _unit(layout: FrameLayout) -> Unit:
+    return "us" if any(is_date(layout.roles[role].kind) for role in LIFETIME if role in layout.roles) else "tick"
 
 
-def _columns(node: Source, frame: DataFrame) -> dict[str, _Column]:
-    """Return a frame's columns by name; raises `SchemaError` for duplicate or missing ones."""
-    if not isinstance(frame, DataFrame):
-        raise QueryError(
-            f"the input of the source {node.source!r} is no DataFrame of Spark but a {type(frame).__name__}",
-            hint="make one with spark.createDataFrame(...), or run the query with run(...)",
-        )
-    columns: dict[str, _Column] = {}
-    for place, field in enumerate(frame.schema.fields):
-        if field.name in columns:
-            raise SchemaError(f"the frame of the source {node.source!r} has two columns named {field.name!r}")
-        columns[field.name] = _Column(place, field)
-    for name in LIFETIME:
-        other = next((column for column in columns if column.lower() == name), None)
-        if name not in columns and (name == "le" or other is not None):
-            has = f"no column {name!r}" + (f", but {other!r}" if other else "")
-            raise SchemaError(
-                f"the frame of the source {node.source!r} has {has}; its columns are: {', '.join(columns)}",
-                hint="rename the columns of the start and end times to le and re; without re rows are point events",
-            )
-    return columns
-
-
-def _positional(frame: DataFrame) -> DataFrame:
-    """Return a frame with its columns named by position, `c0`, `c1`, ..., and nested fields `f0`, `f1`, ..."""
-    kinds = [(field.dataType, _with_numbered_fields(field.dataType)) for field in frame.schema.fields]
-    aliased = frame.toDF(*(f"c{place}" for place in range(len(kinds))))
-    if all(kind == numbered for kind, numbered in kinds):
-        return aliased  # Spark analyzes each step of a plan, which takes time
-    columns = ((col(f"c{place}"), *kind) for place, kind in enumerate(kinds))
-    return aliased.select(*(column if kind == numbered else column.cast(numbered) for column, kind, numbered in columns))
-
-
-def _with_numbered_fields(kind: DataType) -> DataType:
-    if isinstance(kind, StructType):
-        return StructType(
-            [StructField(f"f{i}", _with_numbered_fields(field.dataType), field.nullable) for i, field in enumerate(kind.fields)]
-        )
-    return ArrayType(_with_numbered_fields(kind.elementType), kind.containsNull) if isinstance(kind, ArrayType) else kind
-
-
-def _unit(columns: Mapping[str, _Column]) -> Unit:
-    return "us" if any(is_date(columns[name].kind) for name in LIFETIME if name in columns) else "tick"
-
-
-def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[str, str]:
-    """Return the SQL of the times in ticks; without `re` rows are point events."""
-    names = [name for name in (*LIFETIME, "re_new") if name in columns and (physical or name != "re_new")]
-    times = {name: to_ticks(name, columns[name].text, columns[name].kind, unit) for name in names}
+def _times(layout: FrameLayout, unit: Unit) -> dict[str, str]:
+    """Return the SQL of the times in ticks; without REs rows are point events."""
+    times = {role: to_ticks(column.name, column.text, column.kind, unit) for role, column in layout.times.items()}
     ends = {name: end_or_infinity(text) for name, text in times.items() if name != "le"}
     beyond = raise_error("TimeOverflow", "a time leaves the range of times, int64 ticks")
     last = integer(INFINITY - CHRONON)
@@ -221,37 +161,37 @@ def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[s
     return {"le": times["le"], "re": point, **ends}
 
 
-def _live_rows(df: DataFrame, node: Source, read: _SourceSql, physical: bool) -> DataFrame:
+def _live_rows(df: DataFrame, node: Source, read: _SourceSql, layout: FrameLayout) -> DataFrame:
     """Return the rows with non-empty lifetimes; a null LE, or an RE before the LE, fails the task.
 
     Payloads are built above the check of the times, so that Spark does not read columns that nothing needs.
     """
-    system_columns = {**read.system_columns, "le": _checked_start(node, read.system_columns, physical)}
-    if physical:
+    system_columns = {**read.system_columns, "le": _checked_start(node, read.system_columns, layout)}
+    if layout.physical:
         return fold_retractions(df.selectExpr(*aliased({**system_columns, "p": read.payload}))).where("le < re")
     checked = df.selectExpr(*aliased({**system_columns, "le": not_pushed_down(system_columns["le"])}), *df.columns)
     return checked.where("le < re").selectExpr("le", "re", f"{read.payload} as p")
 
 
-def _checked_start(node: Source, system_columns: Mapping[str, str], physical: bool) -> str:
+def _checked_start(node: Source, system_columns: Mapping[str, str], layout: FrameLayout) -> str:
     """Return the SQL of LEs, which fails the task for an invalid lifetime; a CTI has no lifetime."""
-    le, place = system_columns["le"], f"a row of the source {node.source!r} is refused: its le"
+    start, end = (layout.roles[role].name if role in layout.roles else role for role in LIFETIME)
+    le, place = system_columns["le"], f"a row of the source {node.source!r} is refused: its {start}"
     nowhere = raise_error("EventError", f"{place} is null or INFINITY", "only an end may be null: it means INFINITY")
-    backwards = raise_error("EventError", f"{place} is after its re", "a row that lives for no time has re = le")
-    others = f"{system_columns['kind']} = 'cti'" if physical else "false"
+    backwards = raise_error("EventError", f"{place} is after its {end}", f"a row that lives for no time has {end} = {start}")
+    others = f"{system_columns['kind']} = 'cti'" if layout.physical else "false"
     return (
         f"CASE WHEN {others} THEN {le} WHEN {le} IS NULL OR {le} = {integer(INFINITY)} THEN {nowhere} "
         f"WHEN {le} > {system_columns['re']} THEN {backwards} ELSE {le} END"
     )
 
 
-def _payload(node: Source, columns: Mapping[str, _Column]) -> tuple[ColumnType, str]:
-    """Return the type of a frame's payloads, and the SQL that builds them."""
-    schema = node.payload or Schema.record(tuple(columns))
-    missing = [name for name in schema.names if name not in columns]
-    if missing:
+def _payload(node: Source, layout: FrameLayout) -> tuple[ColumnType, str]:
+    """Return the type of a frame's payloads, and the SQL that builds them; a declared field may be a time's column too."""
+    schema, columns = layout.payload, layout.columns
+    if layout.missing:
         raise SchemaError(
-            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, missing))} of {schema!r}; "
+            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, layout.missing))} of {schema!r}; "
             f"its columns are: {', '.join(columns)}"
         )
     chosen = [columns[name] for name in schema.names]

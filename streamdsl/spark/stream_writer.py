@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import DriverWarning, QueryError, SinkError
@@ -24,22 +25,34 @@ _SHARDS: Final = "state"
 _INTERVAL: Final = re.compile(r"\d+ *\w+")
 
 
-def write_shards(out: DataFrame, sink: str | os.PathLike[str] | Sink, checkpoint: str, trigger: str | None) -> StreamingQuery:
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How a stream is started: its checkpoint's folder, when there are micro-batches, its name, and Spark's options for files."""
+
+    checkpoint: str
+    trigger: str | None = None
+    name: str | None = None
+    options: Mapping[str, Any] | None = None
+
+
+def write_shards(out: DataFrame, sink: str | os.PathLike[str] | Sink, how: StreamSettings) -> StreamingQuery:
     """Start writing a streaming frame of shards' output; for a path Spark itself writes Parquet files of physical events."""
-    _check_engine(checkpoint, _DRIVER, "a stream whose engine runs in the driver")
+    _check_engine(how.checkpoint, _DRIVER, "a stream whose engine runs in the driver")
     if callable(sink):
-        return _start(out.writeStream.foreachBatch(sink), checkpoint, trigger)
-    _check_folder(os.fspath(sink), checkpoint)
-    return _start(writable(out).writeStream.format("parquet").option("path", os.fspath(sink)), checkpoint, trigger)
+        _check_no_options(how, "the sink is a function")
+        return _start(out.writeStream.foreachBatch(sink), how)
+    _check_folder(os.fspath(sink), how.checkpoint)
+    files = writable(out).writeStream.format("parquet").options(**_options(how))
+    return _start(files.option("path", os.fspath(sink)), how)
 
 
-def write_driver(
-    running: DriverPlan, sink: str | os.PathLike[str] | Sink, checkpoint: str, trigger: str | None
-) -> StreamingQuery:
+def write_driver(running: DriverPlan, sink: str | os.PathLike[str] | Sink, how: StreamSettings) -> StreamingQuery:
     """Start writing the output of an engine that runs in the driver."""
-    _check_engine(checkpoint, _SHARDS, "a stream in shards")
-    engine = DriverEngine(running, sink if callable(sink) else ParquetEvents(sink), local_path(checkpoint) / _DRIVER)
-    return _start(running.messages.writeStream.foreachBatch(engine), checkpoint, trigger)
+    _check_engine(how.checkpoint, _SHARDS, "a stream in shards")
+    _check_no_options(how, "the engine runs in the driver, which writes the files")
+    place = local_path(how.checkpoint) / _DRIVER
+    engine = DriverEngine(running, sink if callable(sink) else ParquetEvents(sink), place)
+    return _start(running.messages.writeStream.foreachBatch(engine), how)
 
 
 def choose_engine(where: EnginePlacement | None, has_state: Callable[[], bool]) -> EnginePlacement:
@@ -59,8 +72,25 @@ def choose_engine(where: EnginePlacement | None, has_state: Callable[[], bool]) 
     return "driver"
 
 
-def _start(writer: DataStreamWriter, checkpoint: str, trigger: str | None) -> StreamingQuery:
-    return writer.option("checkpointLocation", checkpoint).trigger(**_trigger(trigger)).start()
+def _start(writer: DataStreamWriter, how: StreamSettings) -> StreamingQuery:
+    named = writer if how.name is None else writer.queryName(how.name)
+    return named.option("checkpointLocation", how.checkpoint).trigger(**_trigger(how.trigger)).start()
+
+
+def _options(how: StreamSettings) -> dict[str, Any]:
+    """Return the options of Spark's writer of files; raises `QueryError` for those that are arguments."""
+    taken = [name for name in how.options or {} if name.lower() in ("path", "checkpointlocation")]
+    if taken:
+        raise QueryError(f"the option {taken[0]!r} has an argument of its own", hint="write(frame, sink, checkpoint) names both")
+    return dict(how.options or {})
+
+
+def _check_no_options(how: StreamSettings, why: str) -> None:
+    if how.options:
+        raise QueryError(
+            f"{why}, so there is no writer of Spark's that takes the options {', '.join(map(repr, how.options))}",
+            hint='options= is for the path of a folder, with engine="shards"',
+        )
 
 
 def _trigger(text: str | None) -> dict[str, Any]:

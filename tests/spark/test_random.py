@@ -12,6 +12,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.source_frames import source_of_frame
 from streamdsl.testing import arrival_orders
 from tests.laws.compositions import STEPS, composition
@@ -48,7 +49,7 @@ def in_frames(spark: Any, query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any
         kinds = {"kind": "string", "id": "string", "k": "string"}
         ddl = ", ".join(f"c{place} {kinds.get(column, 'long')}" for place, column in enumerate(columns))
         frame = spark.createDataFrame([tuple(map(row.get, columns)) for row in rows], ddl).toDF(*columns)
-        found[name] = source_of_frame(replace(node, time_unit="tick"), frame)
+        found[name] = source_of_frame(replace(node, time_unit="tick"), SourceFrame(frame))
     return found
 
 

@@ -97,16 +97,18 @@ def test_a_query_says_how_it_is_spread() -> None:
     ]
 
 
-def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["le", "ts"])
+def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: Any, start: str, tmp_path: Path) -> None:
     second = 10**6
     for part, seconds in enumerate([(1, 2, 31), (12, 22, 23, 45)]):
-        rows = pa.table({"le": pa.array([n * second for n in seconds], pa.timestamp("us", "UTC")), "k": ["a"] * len(seconds)})
+        rows = pa.table({start: pa.array([n * second for n in seconds], pa.timestamp("us", "UTC")), "k": ["a"] * len(seconds)})
         (tmp_path / "in").mkdir(exist_ok=True)
         pq.write_table(rows, tmp_path / "in" / f"{part}.parquet")
         os.utime(tmp_path / "in" / f"{part}.parquet", (10**9 + part, 10**9 + part))
-    frame = streaming.readStream.schema("le timestamp, k string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    reader = streaming.readStream.schema(f"{start} timestamp, k string").option("maxFilesPerTrigger", 1)
+    frame = reader.parquet(str(tmp_path / "in"))
     query = sd.source("s", on_violation="drop").group_by("k").tumbling_window("10s").aggregate(n=sd.count())
-    out = query.on_spark(streaming).stream({"s": frame.withWatermark("le", "10 seconds")}, emit="final")
+    out = query.on_spark(streaming).stream(frame.withWatermark(start, "10 seconds"), emit="final", start=start)
     figures: list[Any] = []
     written = written_by(streaming, out, tmp_path, figures)
     written = written.selectExpr("kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n")

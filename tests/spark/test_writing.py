@@ -92,13 +92,18 @@ def test_a_folder_gets_the_events(streaming: Any, engine: Any, tmp_path: Path) -
     def write(out: Path, checkpoint: Path) -> Any:
         frames = {"s": frame_of(streaming, tmp_path / "s")}
         on_spark = query.on_spark(streaming)
-        return on_spark.write(frames, str(out), checkpoint, emit="final", trigger="available-now", engine=engine)
+        words: dict[str, Any] = {"emit": "final", "trigger": "available-now", "engine": engine, "name": f"trips in {engine}"}
+        options = {"compression": "gzip"} if engine == "shards" else None
+        return on_spark.write(frames, str(out), checkpoint, **words, options=options)
 
     running, meter = write(out, checkpoint), Meter()
+    assert running.name == f"trips in {engine}"
     running.awaitTermination()
     assert type(streaming).getActiveSession() is streaming
     figures = list(map(meter, running.recentProgress))
     assert [each["batch"] for each in figures] == [0, 1]
+    codecs = {pq.ParquetFile(path).metadata.row_group(0).column(0).compression for path in out.glob("*.parquet")}
+    assert codecs == {"GZIP" if engine == "shards" else "SNAPPY"}
     written = streaming.read.parquet(str(out))
     assert sum(each["rows_out"] for each in figures) == written.where("kind <> 'cti'").count() > 10
     assert sum(each["rows_in"] for each in figures) == sum(map(len, read(tmp_path / "s")))
@@ -144,6 +149,13 @@ def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:
     on_spark, frames = QUERIES["tumbling"].on_spark(streaming), {"s": frame_of(streaming, tmp_path / "s")}
     with pytest.raises(QueryError, match="is not a trigger of micro-batches"):
         on_spark.write(frames, str(tmp_path / "out"), tmp_path / "checkpoint", trigger="often")
+    for engine, sink, options, said in (
+        ("shards", lambda frame, batch: None, {"compression": "zstd"}, "the sink is a function, so .* 'compression'"),
+        ("driver", str(tmp_path / "out"), {"compression": "zstd"}, "the engine runs in the driver, .* 'compression'"),
+        ("shards", str(tmp_path / "out"), {"Path": "elsewhere"}, "the option 'Path' has an argument of its own"),
+    ):
+        with pytest.raises(QueryError, match=f"{said}.*\nHint: "):
+            on_spark.write(frames, sink, tmp_path / "checkpoint", options=options, engine=engine)  # type: ignore[arg-type]
     (tmp_path / "checkpoint" / "commits").mkdir(parents=True)
     (tmp_path / "checkpoint" / "commits" / "0").touch()
     with pytest.raises(SinkError, match="lacks what the stream of the checkpoint"):

@@ -18,6 +18,7 @@ from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
+from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.micro_batches import query_id
 from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import record_figures
@@ -45,7 +46,7 @@ class DriverPlan:
 
 
 def plan_on_driver(
-    plan: Node, frames: Mapping[str, DataFrame], emit: EmitMode | Emit, own: Mapping[str, Bound] | None = None
+    plan: Node, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit, own: Mapping[str, Bound] | None = None
 ) -> DriverPlan:
     """Return a plan over streaming frames; Spark's workers read the rows, push down what they can, and pack messages."""
     stages, flows, unit = lay_out_stages(plan, frames, (0,), emit, own)

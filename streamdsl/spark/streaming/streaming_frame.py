@@ -19,6 +19,7 @@ from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.source_frames import events_of_frame
@@ -30,6 +31,7 @@ from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
 from streamdsl.spark.time_columns import from_ticks
+from streamdsl.spark.unread_columns import without_unread
 from streamdsl.temporal import Progress, Unit, common_unit
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ _KIND: Final = (
 def streaming_frame(
     plan: Node,
     spark: SparkSession,
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, SourceFrame],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
 ) -> DataFrame:
@@ -63,27 +65,28 @@ def streaming_frame(
 
 def lay_out_stages(
     plan: Node,
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, SourceFrame],
     shards: Sequence[int],
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
 ) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
     """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
-    made = precompute_bounded(_with_watermarks(plan, frames), own or {})
+    made = precompute_bounded(_with_watermarks(without_unread(plan, frames), frames), own or {})
     named = sources(made.plan)
     flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
     unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
     return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
 
 
-def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
-    """Return the plan with Spark's watermark on `le` as the progress policy of each source that has none."""
+def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:
+    """Return the plan with Spark's watermark on the column of LEs as the progress policy of each source that has none."""
 
     def marked(node: Node) -> Node:
         if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
             return node
-        fields = {field.name: field for field in frames[node.source].schema.fields}
-        delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
+        frame = frames[node.source]
+        delays = [field.metadata.get(_WATERMARK) for field in frame.rows.schema.fields if field.name == frame.start]
+        delay = delays[0] if delays else None
         return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
 
     return plan.mapped(marked)
