@@ -40,13 +40,14 @@ Frames: TypeAlias = Mapping[str, Any]
 
 
 class Case(NamedTuple):
-    """A query over some of the frames, and how it is written by hand; `runs`: how often both run."""
+    """A query over some of the frames, and how it is written by hand; not `exact`: sums are rounded in both."""
 
     title: str
     query: Callable[..., Any]
     by_hand: Callable[..., Any]
     frames: tuple[str, ...]
     runs: int = RUNS
+    exact: bool = True
 
 
 def tumbling(points: Any, key: str = "key", **aggregates: Any) -> Any:
@@ -182,6 +183,14 @@ CASES = (
         lambda points: tumbling_by_hand(points, "key", "stddev(price) as deviation"),
         ("points",),
     ),
+    Case("rounded: tumbling count and mean of a float by key", tumbling, tumbling_by_hand, ("points",), exact=False),
+    Case(
+        "rounded: stddev of a float",
+        partial(tumbling, **SPREAD),
+        lambda points: tumbling_by_hand(points, "key", "stddev(price) as deviation"),
+        ("points",),
+        exact=False,
+    ),
     Case("hopping 60 s / 10 s, count and mean of a float by key", hopping, hopping_by_hand, ("points",)),
     Case("sessions by key", session_counts, session_counts_by_hand, ("points",)),
     Case("snapshots: count and mean of a float by key", snapshot, snapshot_by_hand, ("intervals",)),
@@ -249,7 +258,7 @@ def session(cores: int) -> Any:
 def ours(case: Case, spark: Any, frames: Frames) -> Any:
     """Return the frame of a lowered query."""
     query = case.query(*map(sd.source, case.frames))
-    return query.on_spark(spark).batch({name: frames[name] for name in case.frames})
+    return query.on_spark(spark).batch({name: frames[name] for name in case.frames}, exact=case.exact)
 
 
 def by_hand(case: Case, frames: Frames) -> Any:

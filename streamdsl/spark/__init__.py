@@ -83,9 +83,9 @@ def _unbound(name: str, known: Mapping[str, Any]) -> QueryError:
     )
 
 
-def _history(plan: Node, flows: Mapping[str, Flow], until: Any) -> DataFrame:
+def _history(plan: Node, flows: Mapping[str, Flow], until: Any, exact: bool) -> DataFrame:
     end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
-    return public_frame(lower(lowering(plan, flows, end)))
+    return public_frame(lower(lowering(plan, flows, end, exact)))
 
 
 class OnSpark:
@@ -96,27 +96,30 @@ class OnSpark:
         self._spark = spark
         self._own = own or {}
 
-    def batch(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None) -> DataFrame:
+    def batch(
+        self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None, exact: bool = True
+    ) -> DataFrame:
         """Return the output's history as a DataFrame: `le`, `re`, and a column per payload field. Nothing runs, or is collected.
 
         The frame of the only source, or each source's by its name, holds a history: LE in the column `start`, RE in `end` (ticks
         or timestamps; null: INFINITY), as in `sd.from_pandas`, and a column per payload field. By default these are `le` and, if
         it exists, `re`; rows without an end are point events. With `kind`, `id` and `re_new` beside `le` and `re` a frame holds
         physical events. Where sources name their times in different ways, each is a `SourceFrame` with its own. A source that
-        brings its own rows needs no frame. Raises `QueryError` and `SchemaError` for frames and columns that are missing, and
-        `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and is that error within
-        `streamdsl.spark.translated()`.
+        brings its own rows needs no frame. With `exact=False` sums, means and variances of floats are Spark's own, which round in
+        the order in which rows come: faster, and not the same each time. Raises `QueryError` and `SchemaError` for frames and
+        columns that are missing, and `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and
+        is that error within `streamdsl.spark.translated()`.
         """
-        return _history(*self._over(self._frames(frames, start, end)), until)
+        return _history(*self._over(self._frames(frames, start, end)), until, exact)
 
-    def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None) -> str:
+    def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None, exact: bool = True) -> str:
         """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
 
         Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
         """
         plan, flows = self._over(self._frames(frames, start, end))
         with translated():
-            planned = physical_plan(_history(plan, flows, until))
+            planned = physical_plan(_history(plan, flows, until, exact))
         return f"{drawn(plan, explain_spark(plan, flows))}\n\n{planned}"
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
 """The built-in aggregates as Spark SQL: the update, merge and evaluate expressions of each.
 
-Sums are exact (`exact_sums.py`), so the order of rows never shows in a result.
+Sums are exact (`exact_sums.py`), so the order of rows never shows in a result, unless a user asks for rounded ones.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import FLOAT, INT, ListType, RecordType, as_nullable, is_native, is_ordered
 from streamdsl.spark.expressions import Env, to_sql, to_test
 from streamdsl.spark.operations import number
+from streamdsl.spark.rounded_sums import rounded
 from streamdsl.spark.sql_text import NotNative, Sql, double
 from streamdsl.spark.task_errors import mark_expression, resolve_markers
 from streamdsl.spark.variance_sql import variance
@@ -25,16 +26,18 @@ from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Hopping, Snapshot
 
 
-def native_aggregates(node: WindowAggregate, env: Env) -> list[NativeAggregate]:
-    """Return a node's aggregates as SQL, or raise `NotNative` for one that runs in Python."""
-    return [_native_aggregate(agg, node, env) for agg in node.aggregates]
+def native_aggregates(node: WindowAggregate, env: Env, exact: bool = True) -> list[NativeAggregate]:
+    """Return a node's aggregates as SQL, or raise `NotNative` for one that runs in Python; not `exact`: floats may be rounded."""
+    return [_native_aggregate(agg, node, env, exact) for agg in node.aggregates]
 
 
-def _native_aggregate(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAggregate:
+def _native_aggregate(agg: BoundAgg, node: WindowAggregate, env: Env, exact: bool) -> NativeAggregate:
     rule = _RULES.get(type(agg.function))
     if rule is None:
         raise NotNative(f"{agg.function.label} is Python code")
-    found: NativeAggregate = rule(agg.function, _argument(agg, env), node, env)
+    argument = _argument(agg, env)
+    inexact = None if exact else rounded(agg.function, argument, node.windows)
+    found: NativeAggregate = inexact or rule(agg.function, argument, node, env)
     window = replace(env, rows=(), window=True)
     return replace(
         found, evaluate=lambda columns: resolve_markers(mark_expression(found.evaluate(columns), agg.given), agg.given, window.at)

@@ -68,9 +68,9 @@ def _why_unknown(node: Node) -> str | None:
     return None if unknown is None else f"{unknown.label} is of a kind of modules that has no lowering"
 
 
-def lowering(plan: Node, sources: Mapping[str, Flow], until: int | None = None) -> LoweringContext:
+def lowering(plan: Node, sources: Mapping[str, Flow], until: int | None = None, exact: bool = True) -> LoweringContext:
     """Return the context that lowers a plan over these sources; window operators make only windows with RE <= `until`."""
-    return LoweringContext(plan, sources, rule_of, INFINITY if until is None else until)
+    return LoweringContext(plan, sources, rule_of, INFINITY if until is None else until, exact)
 
 
 def lower(low: LoweringContext) -> Flow:

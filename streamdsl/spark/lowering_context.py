@@ -43,6 +43,7 @@ class ExecutionNote:
 class LoweringContext:
     """The state of one lowering of a plan: its sources, the end of windows, and the nodes that have been lowered.
 
+    Not `exact`, sums of floats may be rounded.
     Each node is lowered once per scope: a node that several read is one DataFrame.
     """
 
@@ -50,6 +51,7 @@ class LoweringContext:
     sources: Mapping[str, Flow]
     rules: Callable[[LoweringContext, Node], Rule]
     until: int = INFINITY
+    exact: bool = True
     notes: dict[int, ExecutionNote] = field(default_factory=dict)
     _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)

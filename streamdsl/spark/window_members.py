@@ -27,12 +27,13 @@ def members(windows: Windows, keys: Sequence[str], until: int) -> Division:
     return MEMBERS[type(windows)](windows, keys, until)
 
 
-def in_grid(windows: Hopping, keys: Sequence[str], until: int) -> Division:
-    """Return the division of rows among the windows of a grid."""
-    bounds, start, end = grid_sql.bounds(windows, until), grid_sql.start(windows, "w"), grid_sql.end(windows, "wle")
+def in_grid(windows: Hopping, keys: Sequence[str], until: int, points: bool = False) -> Division:
+    """Return the division of rows among the windows of a grid; `points`: all rows are points."""
+    bounds, start, end = grid_sql.bounds(windows, until, points), grid_sql.start(windows, "w"), grid_sql.end(windows, "wle")
+    number = "lo as w" if points and windows.size <= windows.hop else "explode(sequence(lo, hi)) as w"
 
     def made(df: Any) -> Any:
-        rows = df.selectExpr("*", *bounds).where("lo <= hi").selectExpr("*", "explode(sequence(lo, hi)) as w")
+        rows = df.selectExpr("*", *bounds).where("lo <= hi").selectExpr("*", number)
         return rows.selectExpr("*", f"{start} as wle").selectExpr("*", f"{end} as wre")
 
     return made

@@ -102,9 +102,8 @@ def _in_portions(windows: Hopping, flow: Flow, until: int) -> FrameFactory:
 
 def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, scope: GroupScope) -> Flow:
     """Return the flow of windows, whose frame has a column per aggregate."""
-    plan = AggregationPlan(
-        flow.key_columns, native_aggregates(node, scope.env(flow, low.label(node))), flow.points or node.input.fixed_duration == 1
-    )
+    aggregates = native_aggregates(node, scope.env(flow, low.label(node)), low.exact)
+    plan = AggregationPlan(flow.key_columns, aggregates, flow.points or node.input.fixed_duration == 1)
     if isinstance(node.windows, Count) and not plan.mergeable:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
     made = WINDOW_AGGREGATIONS[type(node.windows)](node.windows, plan, low.until)
@@ -156,7 +155,7 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
         whole = _aggregated(spread, [*plan.keys, "w"], plan.merge())
         return whole.selectExpr(*plan.keys, *ends, *plan.buffer_columns)
 
-    divided = in_grid(windows, plan.keys, until)
+    divided = in_grid(windows, plan.keys, until, plan.points)
 
     def direct(df: Any) -> Any:
         rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
 import pytest
 
 import streamdsl as sd
@@ -297,6 +299,34 @@ def test_pairs_are_structs_and_clashing_names_are_moved(spark: SparkSession, tri
     assert moved.columns == ["le", "re", "payload_le", "payload_LE"]
     scalar = s.select(lambda e: e.fare).on_spark(spark).batch({"trips": trips})
     assert scalar.columns == ["le", "re", "value"]
+
+
+WINDOWS: dict[str, Any] = {
+    "tumbling": lambda s: s.tumbling_window(10),
+    "hopping": lambda s: s.hopping_window(10, 4),
+    "session": lambda s: s.session_window(3),
+    "count": lambda s: s.count_window(2),
+    "snapshot": lambda s: s.snapshot_window(),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_float_sums_are_rounded_if_that_is_asked_for(spark: SparkSession, name: str) -> None:
+    rng = random.Random(1)
+    rows: list[tuple[Any, ...]] = [(at, rng.choice("ab"), rng.uniform(-1, 2), rng.randint(0, 9)) for at in range(60)]
+    rows += [(3, "none", None, 1), (30, "none", None, 1), (70, "one", 0.1, 1)]
+    frame = spark.createDataFrame(rows, "le long, k string, f double, v long").coalesce(1)
+    windows = WINDOWS[name](sd.source("s", unit="tick").group_by("k"))
+    query = windows.aggregate(
+        total=sd.sum(lambda e: e.f), mean=sd.avg(lambda e: e.f), spread=sd.stddev(lambda e: e.f), whole=sd.sum(lambda e: e.v)
+    )
+    exact, rounded = (query.on_spark(spark).batch(frame, exact=exact) for exact in (True, False))
+    assert rounded.dtypes == exact.dtypes
+    found, wanted = (each.orderBy("le", "re", "k").toPandas() for each in (rounded, exact))
+    pd.testing.assert_frame_equal(found, wanted, rtol=1e-9)
+    total = windows.aggregate(sd.sum(lambda e: e.f)).on_spark(spark)
+    sums = [physical_plan(total.batch(frame, exact=exact)).count("sum(") for exact in (True, False)]
+    assert sums[0] == sums[1] if name == "snapshot" else sums[0] > sums[1]
 
 
 def test_the_rows_that_operators_choose_keep_their_types(spark: SparkSession) -> None:

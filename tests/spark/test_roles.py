@@ -120,7 +120,7 @@ def test_a_frame_alone_is_that_of_the_only_source(spark: Any) -> None:
     assert found.columns == ["le", "re", "zone", "payload_le"]
     assert rows(found) == [(2, None, "B", 8)]
     for same in (SourceFrame(frame, "ts", "ended"), {"trips": frame}, {"trips": SourceFrame(frame, "ts", "ended")}):
-        words = {"start": "ts", "end": "ended"} if same == {"trips": frame} else {}
+        words: Any = {"start": "ts", "end": "ended"} if same == {"trips": frame} else {}
         assert rows(query.batch(same, **words)) == rows(found)
     tree, plan = query.explain(frame, start="ts", end="ended").split("\n\n", 1)
     assert "source:trips" in tree
