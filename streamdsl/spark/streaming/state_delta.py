@@ -21,16 +21,14 @@ Stretch: TypeAlias = tuple[int, int]
 """A place of the new state, and the shift from there on: where a byte was, less where it is."""
 _WORD: Final = 8
 _PAGE: Final = 4096
-_MANY: Final = 64
-"""If more words of a page have changed, it may have moved."""
-_BLOCK: Final = 256 * _PAGE
-"""So many bytes are compared at a time while a shift holds."""
+_SMALL: Final = 2**20
+"""In a state of fewer bytes a page has an eighth of the size, so that little is lost where a shift begins and ends."""
+_BLOCK: Final = 256
+"""So many pages are compared at a time while a shift holds."""
 _PER_LOOKUP: Final = 2**14
 """Pages are looked up so often that this is the least number of bytes for each: what is all new must not take long either."""
 _PATIENCE: Final = 8
 """After so many lookups in vain one page more is passed over before the next."""
-_SAMPLE: Final = 512
-"""The distance of samples."""
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], dtype=np.uint64)
 """A sample is so many words, known by their sum with these factors."""
 _SEEN_BITS: Final = 20
@@ -98,6 +96,7 @@ class _Comparison:
     def __init__(self, old: bytes, new: bytes) -> None:
         self._old = old
         self._new = new
+        self._page = _PAGE if len(new) >= _SMALL else _PAGE // 8
         self._samples: _Samples | None = None
 
     def differs(self, start: int, stop: int, shift: int) -> NDArray[np.bool_]:
@@ -118,33 +117,33 @@ class _Comparison:
             if page is None:
                 return
             if page > at:
-                tried, misses = page - _PAGE, 0
+                tried, misses = page - self._page, 0
             found = self._shift_of(page, recent)
             if found == recent[0]:
                 misses += 1
-                tried, at = page, page + (1 + misses // _PATIENCE) * _PAGE
+                tried, at = page, page + (1 + misses // _PATIENCE) * self._page
                 continue
-            begin = self._where_it_turns(max(begin, tried), page + _PAGE, recent[0], found)
+            begin = self._where_it_turns(max(begin, tried), page + self._page, recent[0], found)
             yield begin, found
-            at, tried, misses = page + _PAGE, page, 0
+            at, tried, misses = page + self._page, page, 0
             recent = [found, *(shift for shift in recent if shift != found)][:_RECENT]
 
     def _first_other_page(self, at: int, shift: int) -> int | None:
         """Return the first page from a place on of which many words have changed, if there is one."""
-        last = at + (len(self._new) - at) // _PAGE * _PAGE
-        for start in range(at, last, _BLOCK):
-            stop = min(start + _BLOCK, last)
-            pages = self.differs(start, stop, shift).reshape(-1, _PAGE // _WORD)
-            if len(others := np.flatnonzero(np.count_nonzero(pages, axis=1) > _MANY)):
-                return start + int(others[0]) * _PAGE
+        last = at + (len(self._new) - at) // self._page * self._page
+        for start in range(at, last, _BLOCK * self._page):
+            stop = min(start + _BLOCK * self._page, last)
+            pages = self.differs(start, stop, shift).reshape(-1, self._page // _WORD)
+            if len(others := np.flatnonzero(np.count_nonzero(pages, axis=1) > pages.shape[1] // 8)):
+                return start + int(others[0]) * self._page
         return None
 
     def _shift_of(self, page: int, recent: Sequence[int]) -> int:
         """Return the shift under which a page is most like the old state, the one that holds if none is better by much."""
         if self._samples is None:
-            self._samples = _Samples(self._old)
+            self._samples = _Samples(self._old, self._page)
         shifts = dict.fromkeys([*recent, *self._samples.shifts(self._new, page, recent)])
-        counts = {shift: np.count_nonzero(self.differs(page, page + _PAGE, shift)) for shift in shifts}
+        counts = {shift: np.count_nonzero(self.differs(page, page + self._page, shift)) for shift in shifts}
         best = min(counts, key=counts.__getitem__)
         return best if counts[best] <= counts[recent[0]] // 2 else recent[0]
 
@@ -155,11 +154,14 @@ class _Comparison:
 
 
 class _Samples:
-    """A few words at regular places of a state, by which a part of it is found again wherever it stands."""
+    """A few words at regular places of a state, eight in a page, by which a page is found again wherever it stands."""
 
-    def __init__(self, data: bytes) -> None:
-        rows = len(data) // _SAMPLE
-        sums = (_words(data, 0, rows * _SAMPLE).reshape(rows, -1)[:, : len(_FACTORS)] * _FACTORS).sum(axis=1, dtype=np.uint64)
+    def __init__(self, data: bytes, page: int) -> None:
+        self._page, self._distance = page, page // 8
+        rows = len(data) // self._distance
+        sums = (_words(data, 0, rows * self._distance).reshape(rows, self._distance // _WORD)[:, : len(_FACTORS)] * _FACTORS).sum(
+            axis=1, dtype=np.uint64
+        )
         self._order = np.argsort(sums, kind="stable")
         self._sums = sums[self._order]
         self._seen = np.zeros(2**_SEEN_BITS, dtype=np.bool_)
@@ -170,7 +172,7 @@ class _Samples:
 
         Of samples that are alike those count that are nearest to where recent shifts would have them.
         """
-        windows = min(_PAGE, len(data) - page - len(_FACTORS) * _WORD + 1)
+        windows = min(self._page, len(data) - page - len(_FACTORS) * _WORD + 1)
         sums = np.zeros(windows, dtype=np.uint64)
         for n, key in enumerate(_FACTORS):
             # Words at all places of the page, each of which begins one byte after the one before it.
@@ -185,7 +187,7 @@ class _Samples:
         stops = np.searchsorted(self._sums, wanted, side="right")
         votes: Counter[int] = Counter()
         for place, start, stop in zip((page + hits[firsts]).tolist(), starts.tolist(), stops.tolist(), strict=True):
-            votes.update(_nearest(self._order[start:stop] * _SAMPLE - place, recent))
+            votes.update(_nearest(self._order[start:stop] * self._distance - place, recent))
         return [shift for shift, _ in votes.most_common(_CANDIDATES)]
 
 
