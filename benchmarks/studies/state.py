@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -94,8 +95,8 @@ def row(name: str, query: Any, is_text: bool, groups: int) -> str:
     for touched in (*TOUCHED, groups):
         written = []
         for _ in range(1 if touched == groups else 3):
-            snapshot, after = timed(lambda touched=touched: batches.next(touched))
-            compared, change = timed(lambda before=state, after=after: delta(before, after))
+            snapshot, after = timed(partial(batches.next, touched))
+            compared, change = timed(partial(delta, state, after))
             written.append((at_fixed_places(state, after) / len(after), min(1, len(change) / len(after))))
             seconds.append((snapshot, compared))
             state = after

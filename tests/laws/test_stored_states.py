@@ -25,7 +25,7 @@ from streamdsl.spark.streaming.state_log import StateLog
 def some_bytes(rng: Random, size: int) -> bytes:
     """Return bytes that are alike over and over, or of a few kinds, in order, or all unlike."""
     many = np.random.default_rng(rng.getrandbits(32))
-    arrays = [
+    arrays: list[Callable[[], Any]] = [
         lambda: np.full(size, rng.randrange(3)),
         lambda: many.integers(0, 3, size),
         lambda: np.arange(size) // rng.choice([1, 2, 50]),
@@ -63,11 +63,13 @@ def edited(rng: Random, state: bytes) -> bytes:
 @given(SEEDS)
 def test_what_is_read_is_what_was_written(seed: int) -> None:
     rng = Random(seed)
-    state, committed, log = b"", {}, StateLog()
+    state, log = b"", StateLog()
+    committed: dict[int, bytes] = {}
     deltas = rng.choice([0, 1, 3, 20])
-    page = {"_PAGE": rng.choice([256, 512, 4096]), "_SMALL": rng.choice([0, 2**20])}
-    page |= {"_PAGE": 8 * page["_PAGE"]} if page["_SMALL"] else {}
-    with patch.multiple(state_delta, **page), patch.object(state_log, "CHUNK", rng.choice([8, 100, 4096])):
+    small = rng.choice([0, 2**20])
+    page = rng.choice([256, 512, 4096]) * (8 if small else 1)
+    sizes = patch.object(state_delta, "_PAGE", page), patch.object(state_delta, "_SMALL", small)
+    with sizes[0], sizes[1], patch.object(state_log, "CHUNK", rng.choice([8, 100, 4096])):
         for _ in range(rng.randint(1, 12)):
             following = state
             for _ in range(rng.randint(0, 3)):
@@ -81,7 +83,7 @@ def test_what_is_read_is_what_was_written(seed: int) -> None:
             log, state = StateLog.from_bytes(after.to_bytes()), following
             assert log.read(committed.__getitem__) == state
             assert sorted(committed) == list(range(len(log)))
-            assert max(map(len, committed.values()), default=0) <= state_log.CHUNK
+            assert all(len(entry) <= state_log.CHUNK for entry in committed.values())
             assert sum(map(len, committed.values())) <= 2 * len(state)
             assert len(log.sizes) <= deltas + 1
 

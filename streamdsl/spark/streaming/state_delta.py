@@ -25,13 +25,14 @@ _SMALL: Final = 2**20
 """In a state of fewer bytes a page has an eighth of the size, so that little is lost where a shift begins and ends."""
 _BLOCK: Final = 256
 """So many pages are compared at a time while a shift holds."""
-_PER_LOOKUP: Final = 2**14
+_PER_LOOKUP: Final = 2**15
 """Pages are looked up so often that this is the least number of bytes for each: what is all new must not take long either."""
 _PATIENCE: Final = 8
 """After so many lookups in vain one page more is passed over before the next."""
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], dtype=np.uint64)
 """A sample is so many words, known by their sum with these factors."""
 _SEEN_BITS: Final = 20
+_VOTES: Final = 32
 _CANDIDATES: Final = 6
 _RECENT: Final = 4
 
@@ -158,10 +159,8 @@ class _Samples:
 
     def __init__(self, data: bytes, page: int) -> None:
         self._page, self._distance = page, page // 8
-        rows = len(data) // self._distance
-        sums = (_words(data, 0, rows * self._distance).reshape(rows, self._distance // _WORD)[:, : len(_FACTORS)] * _FACTORS).sum(
-            axis=1, dtype=np.uint64
-        )
+        words = _words(data, 0, len(data) // self._distance * self._distance).reshape(-1, self._distance // _WORD)
+        sums = sum((words[:, n] * factor for n, factor in enumerate(_FACTORS)), np.zeros(len(words), np.uint64))
         self._order = np.argsort(sums, kind="stable")
         self._sums = sums[self._order]
         self._seen = np.zeros(2**_SEEN_BITS, dtype=np.bool_)
@@ -174,29 +173,28 @@ class _Samples:
         """
         windows = min(self._page, len(data) - page - len(_FACTORS) * _WORD + 1)
         sums = np.zeros(windows, dtype=np.uint64)
-        for n, key in enumerate(_FACTORS):
+        for n, factor in enumerate(_FACTORS):
             # Words at all places of the page, each of which begins one byte after the one before it.
-            sums += np.ndarray(windows, dtype=np.uint64, buffer=data, offset=page + n * _WORD, strides=1) * key
+            sums += np.ndarray(windows, dtype=np.uint64, buffer=data, offset=page + n * _WORD, strides=1) * factor
         hits = np.flatnonzero(self._seen[_first_bits(sums)])
         if not len(hits):
             return []
         wanted, firsts = np.unique(sums[hits], return_index=True)
         starts = np.searchsorted(self._sums, wanted)
         found = self._sums[np.minimum(starts, len(self._sums) - 1)] == wanted
-        wanted, firsts, starts = wanted[found], firsts[found], starts[found]
+        wanted, firsts, starts = (each[found][:_VOTES] for each in (wanted, firsts, starts))
         stops = np.searchsorted(self._sums, wanted, side="right")
         votes: Counter[int] = Counter()
         for place, start, stop in zip((page + hits[firsts]).tolist(), starts.tolist(), stops.tolist(), strict=True):
-            votes.update(_nearest(self._order[start:stop] * self._distance - place, recent))
+            votes.update(self._nearest(start, stop, place, recent))
         return [shift for shift, _ in votes.most_common(_CANDIDATES)]
 
-
-def _nearest(shifts: NDArray[np.int64], recent: Sequence[int]) -> set[int]:
-    """Return of shifts in their order those that are next to recent ones."""
-    if len(shifts) == 1:
-        return set(shifts.tolist())
-    after = np.searchsorted(shifts, recent)
-    return set(shifts[np.concatenate([np.maximum(after - 1, 0), np.minimum(after, len(shifts) - 1)])].tolist())
+    def _nearest(self, start: int, stop: int, place: int, recent: Sequence[int]) -> set[int]:
+        """Return the shifts to a place from samples that are alike: of those that are next to where recent shifts have it."""
+        alike = self._order[start:stop]
+        after = np.searchsorted(alike, [(place + shift) // self._distance for shift in recent]) if stop > start + 1 else [0]
+        chosen = {max(0, each - 1) for each in after} | {min(each, len(alike) - 1) for each in after}
+        return {int(alike[each]) * self._distance - place for each in chosen}
 
 
 def _first_bits(sums: Words) -> Words:
