@@ -32,9 +32,12 @@ _PATIENCE: Final = 8
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], dtype=np.uint64)
 """A sample is so many words, known by their sum with these factors."""
 _SEEN_BITS: Final = 20
+"""By so many bits of these sums what is no sample is mostly found out without a search."""
 _VOTES: Final = 32
+"""So many samples that a page has say from where it has moved, at most."""
 _CANDIDATES: Final = 6
 _RECENT: Final = 4
+"""So many shifts of those that samples speak for, and of the last ones, are tried."""
 
 
 def delta(old: bytes, new: bytes) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from streamdsl.spark.streaming.state_delta import delta, patch
 
 CHUNK: Final = 2**18
-"""The size of an entry, in bytes."""
+"""The size of an entry, in bytes. It belongs to the form of what is stored: by it entries are told apart."""
 DELTAS: Final = 256
 """The most deltas that may follow a base: a state is read from so many, and a base is written once in so many micro-batches."""
 _GROWTH: Final = 2
