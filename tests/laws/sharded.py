@@ -94,7 +94,8 @@ class Streamed:
             self._draw.shuffle(messages)
             running = sharded.shard_stage.open(self._states.get((number, shard)), shard)
             yield from ((shard, blob) for blob in running.take(messages))
-            self._states[number, shard] = running.snapshot()
+            if running.is_changed:
+                self._states[number, shard] = running.snapshot()
 
     def _events(self, shard: int, sent: Any) -> Iterator[Any]:
         table = pa.Table.from_batches(unpack_output([sent]))

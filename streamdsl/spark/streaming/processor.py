@@ -1,25 +1,33 @@
-"""Shards as Spark's stateful processors: a shard's state is in the state store, of whose chunks changed ones are written."""
+"""Shards as Spark's stateful processors: a shard's state is in the state store, and a micro-batch adds what it has changed."""
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.spark.streaming.shard import Shard, ShardStage
+from streamdsl.spark.streaming.state_log import DELTAS, StateLog
 from streamdsl.spark.streaming.wire import message_of
 from streamdsl.spark.worker import load_stage
 
-CHUNK: Final = 2**18
-"""The size of a chunk of state, in bytes."""
-_DIGEST: Final = 16
+_FORM: Final = "2-"
+"""With this a token begins. Those of the first form, whose chunks were cut at fixed places, began with nothing of the kind."""
 _MAX_CACHED: Final = 64
-_cache: dict[str, Shard] = {}
+
+
+class _CachedShard(NamedTuple):
+    """A shard, and its state as it was last written, with which the next one is compared."""
+
+    shard: Shard
+    state: bytes
+
+
+_cache: dict[str, _CachedShard] = {}
 """Shards of this process by the token of their state. The state store is authoritative; a hit saves reading and decoding it."""
 
 
@@ -32,8 +40,8 @@ def shard_processor(stage: bytes) -> StatefulProcessor:
 
     class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         def init(self, handle: StatefulProcessorHandle) -> None:
-            # `head` holds a token of the state that the chunks hold, the digest of each chunk, and the number of shards.
-            self._head = handle.getValueState("head", "token string, digests binary, shards int")
+            # `head` holds a token of the state that the chunks hold, what `StateLog` says of them, and the number of shards.
+            self._head = handle.getValueState("head", "token string, log binary, shards int")
             self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
@@ -48,7 +56,7 @@ def shard_processor(stage: bytes) -> StatefulProcessor:
 
 
 class StoredShard:
-    """A shard whose state is in Spark's state store. A step reads nothing on a cache hit, and writes the chunks that changed."""
+    """A shard whose state is in Spark's state store. A step reads nothing on a cache hit, and writes what it has changed."""
 
     def __init__(self, stage: bytes, head: Any, chunks: Any) -> None:
         self._stage: ShardStage = load_stage(stage)
@@ -57,33 +65,46 @@ class StoredShard:
 
     def run(self, number: int, rows: Iterator[Any]) -> Iterator[Row]:
         """Run a step over the messages of a micro-batch, and yield what the shard sends."""
-        stage = self._stage
-        token, digests, shards = self._head.get() if self._head.exists() else (None, b"", stage.shards)
-        if shards != stage.shards:
-            raise QueryError(
-                f"the stream's state is that of {shards} shards, and it would go on with {stage.shards}",
-                hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
-            )
-        known = None if token is None else _cache.pop(token, None)
-        shard = known or stage.open(None if token is None else self._read_state(len(digests) // _DIGEST), number)
+        token, log = self._stored()
+        cached = None if token is None else _cache.pop(token, None)
+        shard, state = cached or self._opened(log, number)
         for blob in shard.take([message_of(row) for row in rows]):
             yield Row(shard=number, blob=blob)
-        self._write_state(shard, bytes(digests), shards)
-
-    def _read_state(self, n_chunks: int) -> bytes:
-        return b"".join(bytes(self._chunks.getValue((place,))[0]) for place in range(n_chunks))
-
-    def _write_state(self, shard: Shard, before: bytes, shards: int) -> None:
-        data, token = shard.snapshot(), uuid.uuid4().hex
-        digests = []
-        for place in range(-(-len(data) // CHUNK)):
-            chunk = data[place * CHUNK : (place + 1) * CHUNK]
-            digests.append(hashlib.blake2b(chunk, digest_size=_DIGEST).digest())
-            if digests[-1] != before[place * _DIGEST : (place + 1) * _DIGEST]:
-                self._chunks.updateValue((place,), (chunk,))
-        for place in range(len(digests), len(before) // _DIGEST):
-            self._chunks.removeKey((place,))
-        self._head.update((token, b"".join(digests), shards))
+        if token is None or shard.is_changed:
+            token, state = self._write(shard, log, state, number)
         while len(_cache) >= _MAX_CACHED:
             del _cache[next(iter(_cache))]
-        _cache[token] = shard
+        _cache[token] = _CachedShard(shard, state)
+
+    def _stored(self) -> tuple[str | None, StateLog]:
+        """Return the token and the log of the state, if there is one; raises where it cannot be gone on with."""
+        if not self._head.exists():
+            return None, StateLog()
+        token, log, shards = self._head.get()
+        if not token.startswith(_FORM):
+            raise CheckpointError(
+                "the stream's state is in the form of an earlier version of streamdsl",
+                hint="let that version end the stream, or begin a new checkpoint",
+            )
+        if shards != self._stage.shards:
+            raise QueryError(
+                f"the stream's state is that of {shards} shards, and it would go on with {self._stage.shards}",
+                hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
+            )
+        return token, StateLog.from_bytes(bytes(log))
+
+    def _opened(self, log: StateLog, number: int) -> _CachedShard:
+        state = log.read(lambda place: bytes(self._chunks.getValue((place,))[0]))
+        return _CachedShard(self._stage.open(state or None, number), state)
+
+    def _write(self, shard: Shard, log: StateLog, state: bytes, number: int) -> tuple[str, bytes]:
+        """Write what the shard has changed; return the token of its state, and the state."""
+        token, following = f"{_FORM}{uuid.uuid4().hex}", shard.snapshot()
+        # Shards that begin together do not write their whole states in the same micro-batch.
+        after, entries = log.followed_by(state, following, DELTAS // 2 + number % (DELTAS // 2))
+        for place, chunk in entries.items():
+            self._chunks.updateValue((place,), (chunk,))
+        for place in range(len(after), len(log)):
+            self._chunks.removeKey((place,))
+        self._head.update((token, after.to_bytes(), self._stage.shards))
+        return token, following

@@ -82,15 +82,27 @@ class Shard:
         self._session = session
         session.keep_all_rejected()
         self._bounded = list(bounded)
+        # The progress as it was saved with the session, as long as that has taken nothing since.
+        self._saved = b""
         self._progress = {name: InputProgress(each.origins, each.step) for name, each in stage.inputs.items()}
         for name, saved in (progress or {}).items():
             if name not in self._progress:
                 raise CheckpointError(f"the state of the stream has a source {name!r}, which this query has not")
             self._progress[name].restore(saved)
+        if progress is not None:
+            self._saved = self._progress_bytes()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the state may be another one than when it was last saved."""
+        return self._saved != self._progress_bytes()
+
+    def _progress_bytes(self) -> bytes:
+        return json.dumps({name: each.to_json() for name, each in self._progress.items()}, sort_keys=True).encode()
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
-        progress = json.dumps({name: each.to_json() for name, each in self._progress.items()}, sort_keys=True).encode()
+        progress = self._saved = self._progress_bytes()
         return b"".join([len(progress).to_bytes(_LENGTH_BYTES, "little"), progress, self._session.snapshot(trust=True)])
 
     def take(self, messages: Iterable[Message]) -> Iterator[bytes]:
@@ -156,6 +168,8 @@ class Shard:
                 yield from self._feed_in_parts(part, source, cti)
 
     def _output(self, out: Outgoing[Any]) -> Iterator[bytes]:
+        """Yield what the session has sent, whose state is then another one."""
+        self._saved = b""
         if len(out):
             yield to_ipc(self._table(out.rows(), out.changes().table))
 
