@@ -74,7 +74,8 @@ class GroupStage:
             "p": encode([row.payload for row in rows], self.out),
         }
         for key in self.keys:
-            columns[key.column] = single_chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
+            given = single_chunk(table, key.column)
+            columns[key.column] = given.cast(_nullable(given.type)).take(pa.array([0] * len(rows), pa.int64()))
         made = pa.table(columns)
         return to_large_types(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
 
@@ -82,6 +83,13 @@ class GroupStage:
 def to_large_types(table: Any) -> Any:
     """Return a table with large text and binary types, which Spark requires of results under `useLargeVarTypes`."""
     return table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose fields may be null, as Spark wants of results; those of a group's key may have come as never null."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _nullable(field.type)) for field in kind])
+    return pa.list_(_nullable(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _large(kind: pa.DataType) -> pa.DataType:

@@ -8,7 +8,7 @@ from typing import Final
 from streamdsl.expr.schema import Shape
 from streamdsl.plan.labels import by_name
 from streamdsl.plan.node import Node, Source, Windowed
-from streamdsl.spark import asof, grouping, joins, span, stages, windowed
+from streamdsl.spark import grouping, joins, nearest_rows, span, stages, windowed
 from streamdsl.spark.column_types import PickledType
 from streamdsl.spark.flow import Flow, GroupScope
 from streamdsl.spark.lowering_context import LoweringContext, Rule
@@ -35,7 +35,7 @@ def source(low: LoweringContext, node: Source, scope: GroupScope) -> Flow:
     return stages.construct_payloads(node, flow)
 
 
-LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(asof, grouping, joins, span, windowed)
+LOWERINGS: Final[Mapping[type[Node], Rule]] = {Source: source} | by_name(grouping, joins, nearest_rows, span, windowed)
 """How each node runs on Spark: the rule of its name. What has none is refused there."""
 
 MODULES: Final = (

@@ -16,10 +16,10 @@ from streamdsl.spark.aggregation_plan import AggregationPlan
 from streamdsl.spark.column_types import PickledType, RecordType
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.flow import Flow, FrameFactory, GroupScope, window_clause
+from streamdsl.spark.largest_rows import largest, operator_type
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.partial_stage import why_not_partial
 from streamdsl.spark.portion import portion_size
-from streamdsl.spark.ranked import largest, operator_type
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import ProjectRows
 from streamdsl.spark.sql_text import NotNative, floor_div, integer, plus_time

@@ -137,7 +137,8 @@ RANKED: dict[str, list[Any]] = {
 def test_odd_values_rank_as_in_python(name: str) -> None:
     rows = sd.CHT.from_rows([(n % 3, 5 + n, {"n": n, "x": x}) for n, x in enumerate(RANKED[name])])
     for k in (1, 3, len(rows)):
-        check(stream().tumbling_window(5).top_k(k, by="x", rank=True).select(lambda e: (e[0], e[1].n)), {"s": rows}, native=True)
+        largest: Any = stream().tumbling_window(5).top_k(k, by="x", rank=True)
+        check(largest.select(lambda e: (e._0, e._1.n)), {"s": rows}, native=True)
 
 
 @pytest.mark.parametrize("direction", ["back", "forward", "nearest"])

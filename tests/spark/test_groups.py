@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -17,6 +17,9 @@ from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Match
 from streamdsl.spark import run_batch
 from streamdsl.testing import assert_cht_equal
 from tests.spark.helpers import check, explained, history, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -122,6 +125,13 @@ def test_bodies_that_read_another_source(name: str) -> None:
         plan = GroupApply(Source("s", schema, "tick"), key, body, PAIR)
         bindings = {name: bind([sd.Insert(i, *row) for i, row in enumerate(rows)], Source(name)) for name, rows in inputs.items()}
         assert_cht_equal(run_batch(plan, bindings).cht(), denote(plan, inputs))
+
+
+def test_fields_of_keys_may_be_columns_that_are_never_null(spark: SparkSession) -> None:
+    frame = spark.range(6).selectExpr("id as le", "if(id % 2 = 0, 'a', 'b') as k", "array(id % 3) as few", "id as v")
+    groups = sd.source("s", unit="tick").group_by(lambda e: (e.k, e.few))
+    middle = groups.tumbling_window(10).aggregate(v=sd.median(lambda e: e.v))
+    assert sorted(row.v for row in middle.on_spark(spark).batch(frame).collect()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_key_of_rows_that_are_in_no_group_is_refused() -> None:
