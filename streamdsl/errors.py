@@ -34,6 +34,7 @@ __all__ = [
     "FieldNotFound",
     "HeldOutputWarning",
     "InputError",
+    "ManyShardsWarning",
     "MethodNotFound",
     "PositionError",
     "QueryError",
@@ -273,6 +274,10 @@ class UnsupportedOnSpark(QueryError):
 
 class DriverWarning(UserWarning):
     """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
+
+
+class ManyShardsWarning(UserWarning):
+    """A stream on Spark has many more shards than there are cores, and each micro-batch runs a task for each."""
 
 
 class HeldOutputWarning(UserWarning):

@@ -12,7 +12,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import CheckpointError, DriverWarning, QueryError, SinkError
+from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, QueryError, SinkError
 from streamdsl.spark import Meter, ParquetTable, canonical, translated
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.spark.stream_writer import choose_engine
@@ -142,6 +142,21 @@ def test_where_the_engine_runs_is_said() -> None:
         assert choose_engine(None, lambda: False) == "driver"
     with pytest.raises(QueryError, match="in 'shards' or in the 'driver', not in 'cloud'"):
         choose_engine("cloud", lambda: True)  # type: ignore[arg-type]
+
+
+def test_many_more_shards_than_cores_are_warned_of(streaming: Any, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    on_spark, frames = QUERIES["tumbling"].on_spark(streaming), {"s": frame_of(streaming, tmp_path / "s")}
+    few = streaming.conf.get("spark.sql.shuffle.partitions")
+    streaming.conf.set("spark.sql.shuffle.partitions", "17")
+    try:
+        with pytest.warns(ManyShardsWarning, match=r"17 shards for 2 cores(.|\n)*Hint: .*, \"6\"\)"):
+            on_spark.stream(frames)
+    finally:
+        streaming.conf.set("spark.sql.shuffle.partitions", few)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ManyShardsWarning)
+        on_spark.stream(frames)
 
 
 def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, with_hint
 from streamdsl.io.binding import Bound
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source, sources
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_SHARDS_PER_CORE: Final = 8
+"""More shards than so many times the cores are warned of: Spark's own default is 200, for whatever cluster."""
 _WATERMARK: Final = "spark.watermarkDelayMs"
 _KIND: Final = (
     f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
@@ -54,8 +59,9 @@ def streaming_frame(
 ) -> DataFrame:
     """Return the physical events of a plan over streaming frames, with metrics; `own` are sources bound in the query."""
     _check_settings(spark)
-    shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    shards = shard_ids(spark, int(spark.conf.get(_PARTITIONS) or 1))
     stages, flows, unit = lay_out_stages(plan, frames, shards, emit, own)
+    _warn_of_many(spark, len(shards), len(stages))
     sent: dict[int, DataFrame] = {}
     for sharded in stages:
         sent[id(sharded.stage)] = _in_shards(sharded, flows, sent)
@@ -122,6 +128,23 @@ def _check_settings(spark: SparkSession) -> None:
         raise QueryError(
             "streams with state need Spark's RocksDB state store, and the session has another one",
             hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+
+
+def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
+    """Warn of shards that are many for the session's cores, which a Connect session does not tell."""
+    with contextlib.suppress(AttributeError):
+        cores = spark.sparkContext.defaultParallelism
+        if shards <= _SHARDS_PER_CORE * cores:
+            return
+        warnings.warn(
+            with_hint(
+                f"the stream has {shards} shards for {cores} cores: each micro-batch runs {shards} tasks"
+                f"{'' if stages == 1 else f' in each of {stages} stages'}, at some 50 ms of a core each, however few rows come",
+                f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
+            ),
+            ManyShardsWarning,
+            stacklevel=5,
         )
 
 
