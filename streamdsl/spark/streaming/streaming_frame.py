@@ -137,10 +137,11 @@ def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
         cores = spark.sparkContext.defaultParallelism
         if shards <= _SHARDS_PER_CORE * cores:
             return
+        tasks = f"{shards} tasks" if stages == 1 else f"{shards} tasks in each of {stages} stages"
         warnings.warn(
             with_hint(
-                f"the stream has {shards} shards for {cores} cores: each micro-batch runs {shards} tasks"
-                f"{'' if stages == 1 else f' in each of {stages} stages'}, at some 50 ms of a core each, however few rows come",
+                f"the stream has {shards} shards for {cores} cores: each micro-batch runs {tasks}, which take some half a second "
+                "of a core each, however few rows come",
                 f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
             ),
             ManyShardsWarning,
