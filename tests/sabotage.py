@@ -1135,9 +1135,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a column re of a frame is a field",
-        "streamdsl/io/readers.py",
-        'if end is None and start == "le" and "re" in columns.names:',
-        "if False:",
+        "streamdsl/io/layout.py",
+        'return "re" if end is None and start == "le" and "re" in names else end',
+        "return end",
         "in_the_sink",
     ),
     Sabotage(
