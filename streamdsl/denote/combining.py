@@ -7,9 +7,7 @@ from typing import Any
 
 from streamdsl.denote.environment import Environment, holds, key_of, project
 from streamdsl.denote.windowed import life
-from streamdsl.expr.nodes import Make, Whole
-from streamdsl.expr.schema import Schema
-from streamdsl.expr.sides import without_row
+from streamdsl.expr.sides import PAIR, without_row
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
 from streamdsl.temporal import CHT, CHTRow, Unit, common_unit, merge, subtract
 
@@ -55,7 +53,7 @@ def asof_join(node: AsofJoin, scope: Environment, left: CHT[Any], right: CHT[Any
     def in_reach(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
         return node.near.of(a.le, b.le) is not None
 
-    pair = node.projection or Make(Schema.tuple(2), (Whole(0), Whole(1)))
+    pair = node.projection or PAIR
     rows = []
     for a, matching in matches(node, scope, left, right, in_reach):
         nearest = min((node.near.of(a.le, b.le) or (0, False) for b in matching), default=None)

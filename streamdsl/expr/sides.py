@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Life, Opaque, Unary, Whole, rebuilt
+from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Life, Make, Opaque, Unary, Whole, rebuilt
+from streamdsl.expr.schema import Schema
+
+PAIR: Final = Make(Schema.tuple(2), (Whole(0), Whole(1)))
+"""Both rows, which is what joins give that have no projection."""
 
 
 def without_row(expr: Expr, side: int) -> Expr:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Make, Whole, schema_of
+from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Make, schema_of
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.sides import swapped, without_row
+from streamdsl.expr.sides import PAIR, swapped, without_row
 from streamdsl.plan.node import (
     AntiJoin,
     Calendar,
@@ -27,8 +27,6 @@ from streamdsl.windows import Hopping
 BandTime: TypeAlias = Literal["max", "min", "left", "right", "both"]
 """The lifetime of a band join's pair: a point at the later, earlier, left or right LE; "both": from one LE to the other."""
 _BAND_TIMES: Final[tuple[BandTime, ...]] = get_args(BandTime)
-
-_PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 
 
 def left_join(left: Node, right: Node, matching: Matching, projection: Expr | None = None) -> Node:
@@ -52,12 +50,12 @@ def left_join(left: Node, right: Node, matching: Matching, projection: Expr | No
 def full_join(left: Node, right: Node, matching: Matching, projection: Expr | None = None) -> Node:
     """Return the left join, and each right row for the time that it has no match, with None for the left one."""
     alone = AntiJoin(right, left, _swapped(matching))
-    return Union((*_left_join(left, right, matching, projection), Select(alone, without_row(projection or _PAIR, 0))))
+    return Union((*_left_join(left, right, matching, projection), Select(alone, without_row(projection or PAIR, 0))))
 
 
 def _left_join(left: Node, right: Node, matching: Matching, projection: Expr | None) -> tuple[Node, Node]:
     alone = AntiJoin(left, right, matching)
-    return Join(left, right, matching, projection), Select(alone, without_row(projection or _PAIR, 1))
+    return Join(left, right, matching, projection), Select(alone, without_row(projection or PAIR, 1))
 
 
 def _swapped(matching: Matching) -> Matching:
@@ -126,7 +124,7 @@ def _until_the_later(
     first, other = Life("le", 0), Binary("+", Life("le", 1), Constant(after))
     if time == "right":
         first, other = Life("le", 1), Binary("+", Life("le", 0), Constant(before))
-    payload = projection or _PAIR
+    payload = projection or PAIR
     values = payload.values if isinstance(payload, Make) else (payload,)
     fields = tuple(Field(f"_{n}") for n in range(len(values) + 1))
     carried = Make(Schema.tuple(len(fields)), (*values, Binary("-", other, first)))

@@ -137,6 +137,13 @@ def is_ordered(kind: ColumnType) -> bool:
     return all(isinstance(part, (ScalarType, RecordType)) for part in types_inside(kind))
 
 
+def is_comparable(kind: ColumnType) -> bool:
+    """Say whether Python compares any two values that are not None, and Spark as Python does, but for NaN, its largest float."""
+    if isinstance(kind, ForeignType):
+        return kind.ddl.startswith(("date", "timestamp", "decimal("))
+    return isinstance(kind, ScalarType) and kind.kind != "none"
+
+
 def unify(kinds: Sequence[ColumnType]) -> ColumnType:
     """Return the least type that holds the values of all: their common type, or the pickled one.
 

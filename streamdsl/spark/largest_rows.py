@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from streamdsl.expr.nodes import Expr, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowApply
-from streamdsl.spark.column_types import INT, ColumnType, ForeignType, PickledType, RecordType, ScalarType
+from streamdsl.spark.column_types import INT, ColumnType, PickledType, RecordType, is_comparable
 from streamdsl.spark.expressions import Env, infer, to_sql
 from streamdsl.spark.flow import Flow, window_clause
 from streamdsl.spark.result_types import result_type
-from streamdsl.spark.sql_text import NotNative, Sql, struct
+from streamdsl.spark.sql_text import NotNative, struct
 from streamdsl.spark.window_members import members
 from streamdsl.udm.top_k import TopK
-
-_IN_ORDER: Final = ("date", "timestamp", "decimal(")
-"""The types, besides scalars, whose values Spark and Python have in the same order."""
 
 
 class _Ranked(NamedTuple):
@@ -42,7 +39,9 @@ def largest(node: WindowApply, flow: Flow, env: Env, until: int) -> Flow:
     if ranked is None:
         raise NotNative(f"{node.module.label} is Python code")
     module, keys = ranked.module, flow.key_columns
-    value, row = _comparable(to_sql(ranked.value, env)), to_sql(ranked.row, env)
+    value, row = to_sql(ranked.value, env), to_sql(ranked.row, env)
+    if not is_comparable(value.type):
+        raise NotNative("values of this type are ranked in Python")
     divided = members(node.windows, keys, until)
     payload = struct(("cast(place as bigint)", "row")) if module.rank else "row"
     place = f"rank() {window_clause([*keys, 'wle'], 'value DESC')} as place"
@@ -61,10 +60,3 @@ def _ranked(node: WindowApply) -> _Ranked | None:
     if not isinstance(node.module, TopK) or not isinstance(pair, Make) or pair.schema != Schema.tuple(2):
         return None
     return _Ranked(node.module, *pair.values)
-
-
-def _comparable(value: Sql) -> Sql:
-    is_foreign = isinstance(value.type, ForeignType) and value.type.ddl.startswith(_IN_ORDER)
-    if not is_foreign and not (isinstance(value.type, ScalarType) and value.type.kind != "none"):
-        raise NotNative("values of this type are ranked in Python")
-    return value

@@ -9,9 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Make, Whole
-from streamdsl.expr.schema import Schema
-from streamdsl.expr.sides import without_row
+from streamdsl.expr.sides import PAIR, without_row
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import AsofJoin, Source
 from streamdsl.spark import stages
@@ -22,7 +20,6 @@ from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.sql_text import NotNative, Sql, integer
 from streamdsl.temporal import common_unit
 
-_PAIR: Final = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 _ORDERS: Final = {"back": "t", "forward": "t DESC"}
 
 
@@ -69,7 +66,7 @@ def _in_order(low: LoweringContext, node: AsofJoin, flows: Sequence[Flow], scope
             payload = _payload(node, pairs, env)
         except NotNative as why:
             low.note(node, "rows", f"its projection: {why}")
-            out = infer(node.projection or _PAIR, env)
+            out = infer(node.projection or PAIR, env)
             made = stages.project_pairs(low, node, pairs, pair_frame, scope.level, out)
             return Flow.of(out, pairs.unit, made, pairs.keys)
     columns = ["le", "re", f"{payload.text} as p", *left.key_columns]
@@ -78,7 +75,7 @@ def _in_order(low: LoweringContext, node: AsofJoin, flows: Sequence[Flow], scope
 
 def _payload(node: AsofJoin, pairs: JoinPairs, env: Env) -> Sql:
     """Return the payload of a pair; where no right row is near and `outer`, that of the left row alone."""
-    projection = node.projection or _PAIR
+    projection = node.projection or PAIR
     met = to_sql(projection, env)
     if not node.outer:
         return met

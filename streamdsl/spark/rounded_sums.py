@@ -8,9 +8,9 @@ from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import as_nullable
 from streamdsl.spark.sql_text import Sql
 from streamdsl.udm import builtin
-from streamdsl.windows import Hopping, Snapshot, Windows
+from streamdsl.windows import Snapshot, Windows
 
-_OF_FLOATS: Final = (builtin.Sum, builtin.Avg, builtin.Variance, builtin.Stddev)
+_SPREADS: Final = {builtin.Variance: "var_samp", builtin.Stddev: "stddev_samp"}
 
 
 def rounded(function: Any, value: Sql, windows: Windows) -> NativeAggregate | None:
@@ -19,16 +19,14 @@ def rounded(function: Any, value: Sql, windows: Windows) -> NativeAggregate | No
     Running sums of snapshots must be exact, as rows are retracted from them. Spark's variances cannot be merged, so in
     overlapping windows each row would be copied.
     """
-    if not isinstance(function, _OF_FLOATS) or value.kind != "float" or isinstance(windows, Snapshot):
+    kind, total = type(function), BufferColumn("sum({x})")
+    if kind not in (builtin.Sum, builtin.Avg, *_SPREADS) or value.kind != "float" or isinstance(windows, Snapshot):
         return None
-    if isinstance(function, builtin.Sum):
-        return _aggregate(value, "{0}", BufferColumn("sum({x})"))
-    if isinstance(function, builtin.Avg):
-        return _aggregate(value, "{0} / nullif({1}, 0L)", BufferColumn("sum({x})"), BufferColumn("count({x})"))
-    if not isinstance(windows, Hopping) or windows.size > windows.hop:
-        return None
-    name = "stddev_samp" if isinstance(function, builtin.Stddev) else "var_samp"
-    return _aggregate(value, "{0}", BufferColumn(f"{name}({{x}})", None))
+    if kind in _SPREADS:
+        return _aggregate(value, "{0}", BufferColumn(f"{_SPREADS[kind]}({{x}})", None)) if windows.are_apart else None
+    if kind is builtin.Sum:
+        return _aggregate(value, "{0}", total)
+    return _aggregate(value, "{0} / nullif({1}, 0L)", total, BufferColumn("count({x})"))
 
 
 def _aggregate(value: Sql, result: str, *buffer: BufferColumn) -> NativeAggregate:

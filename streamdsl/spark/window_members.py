@@ -22,9 +22,9 @@ def members(windows: Windows, keys: Sequence[str], until: int) -> Division:
 
     Raises `NotNative` for windows that only Python finds.
     """
-    if type(windows) not in MEMBERS:
+    if type(windows) not in _MEMBERS:
         raise NotNative(f"which rows are in windows of the kind {windows.kind} is found in Python")
-    return MEMBERS[type(windows)](windows, keys, until)
+    return _MEMBERS[type(windows)](windows, keys, until)
 
 
 def in_grid(windows: Hopping, keys: Sequence[str], until: int, points: bool = False) -> Division:
@@ -115,7 +115,7 @@ def _joined(left: Any, right: Any, conditions: Sequence[str]) -> Any:
     return left.join(right, expr(" AND ".join(conditions)))
 
 
-MEMBERS: Final[Mapping[type[Windows], Callable[[Any, Sequence[str], int], Division]]] = {
+_MEMBERS: Final[Mapping[type[Windows], Callable[[Any, Sequence[str], int], Division]]] = {
     Hopping: in_grid,
     Session: _members_of_sessions,
     Snapshot: _members_of_snapshots,

@@ -23,7 +23,7 @@ from streamdsl.spark.portion import portion_size
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import ProjectRows
 from streamdsl.spark.sql_text import NotNative, floor_div, integer, plus_time
-from streamdsl.spark.window_members import in_grid, in_sessions, in_snapshots, snapshots, with_bounds
+from streamdsl.spark.window_members import in_grid, in_sessions, in_snapshots, members, snapshots, with_bounds
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 
@@ -104,8 +104,6 @@ def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, sco
     """Return the flow of windows, whose frame has a column per aggregate."""
     aggregates = native_aggregates(node, scope.env(flow, low.label(node)), low.exact)
     plan = AggregationPlan(flow.key_columns, aggregates, flow.points or node.input.fixed_duration == 1)
-    if isinstance(node.windows, Count) and not plan.mergeable:
-        raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
     made = WINDOW_AGGREGATIONS[type(node.windows)](node.windows, plan, low.until)
     shown = ["le", "re", *flow.key_columns]
     return flow.then(lambda df: plan.results(made(df), shown), record_type(plan.aggregates))
@@ -140,31 +138,21 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
     Points in few windows are copied first, which saves an exchange; aggregates that cannot be merged see each row per window.
     """
     bounds, le = grid_sql.bounds(windows, until, plan.points), grid_sql.start(windows, "w")
-    ends = [f"{le} as le", f"{grid_sql.end(windows, le)} as re"]
+    shown = [*plan.keys, f"{le} as le", f"{grid_sql.end(windows, le)} as re", *plan.buffer_columns]
+    divided = in_grid(windows, plan.keys, until, plan.points)
 
-    def once(df: Any) -> Any:
-        rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
-        number = "lo as w" if windows.size == windows.hop else "explode(sequence(lo, hi)) as w"
-        spread = rows.selectExpr(*plan.keys, number, *plan.argument_columns)
-        return _aggregated(spread, [*plan.keys, "w"], plan.update()).selectExpr(*plan.keys, *ends, *plan.buffer_columns)
+    def copied(df: Any) -> Any:
+        rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
+        return _aggregated(rows, [*plan.keys, "w"], plan.update()).selectExpr(*shown)
 
     def merged(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
         parts = _aggregated(rows, [*plan.keys, "lo", "hi"], plan.update())
         spread = parts.selectExpr(*plan.keys, "explode(sequence(lo, hi)) as w", *plan.buffer_columns)
-        whole = _aggregated(spread, [*plan.keys, "w"], plan.merge())
-        return whole.selectExpr(*plan.keys, *ends, *plan.buffer_columns)
+        return _aggregated(spread, [*plan.keys, "w"], plan.merge()).selectExpr(*shown)
 
-    divided = in_grid(windows, plan.keys, until, plan.points)
-
-    def direct(df: Any) -> Any:
-        rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
-        whole = _aggregated(rows, [*plan.keys, "wle"], plan.update())
-        return whole.selectExpr(*plan.keys, "wle as le", f"{grid_sql.end(windows, 'wle')} as re", *plan.buffer_columns)
-
-    if plan.mergeable and plan.points and windows.size <= _MAX_SPREAD * windows.hop:
-        return once
-    return merged if plan.mergeable else direct
+    few = plan.points and windows.size <= _MAX_SPREAD * windows.hop
+    return merged if plan.mergeable and not few else copied
 
 
 def _snapshot(windows: Snapshot, plan: AggregationPlan, until: int) -> Aggregation:
@@ -189,22 +177,35 @@ def _ranked_snapshots(plan: AggregationPlan, df: Any) -> Any:
     rows, windows = df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments), snapshots(df, plan.keys)
     if plan.mergeable:
         rows = _aggregated(rows, [*plan.keys, "le", "re"], plan.update())
-    whole = _aggregated(
-        in_snapshots(rows, windows, plan.keys), [*plan.keys, "r"], plan.merge() if plan.mergeable else plan.update()
-    )
+    added = plan.merge() if plan.mergeable else plan.update()
+    whole = _aggregated(in_snapshots(rows, windows, plan.keys), [*plan.keys, "r"], added)
     return with_bounds(whole, windows, plan.keys).selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
 
 
+def _of_members(windows: Windows, plan: AggregationPlan, until: int) -> Aggregation:
+    """Return the aggregation of the rows of each window, a copy of a row for each of its windows."""
+    divided = members(windows, plan.keys, until)
+
+    def made(df: Any) -> Any:
+        rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
+        whole = _aggregated(rows, [*plan.keys, "wle", "wre"], plan.update())
+        return whole.selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
+
+    return made
+
+
 def _count(windows: Count, plan: AggregationPlan, until: int) -> Aggregation:
-    """Return the aggregation per count window: per distinct LE (RE), then merged over N of these."""
+    """Return the aggregation per count window: per distinct LE (RE), then merged over N of these; else of its members."""
+    if not plan.mergeable:
+        return _of_members(windows, plan, until)
     position = "le" if windows.by == "start" else "re"
 
     def made(df: Any) -> Any:
         counted = df.where(f"{position} < {integer(INFINITY)}").selectExpr(*plan.keys, f"{position} as t", *plan.arguments)
         parts = _aggregated(counted, [*plan.keys, "t"], plan.update())
-        members = window_clause(plan.keys, "t", f" ROWS BETWEEN CURRENT ROW AND {windows.n - 1} FOLLOWING")
+        following = window_clause(plan.keys, "t", f" ROWS BETWEEN CURRENT ROW AND {windows.n - 1} FOLLOWING")
         last = f"lead(t, {windows.n - 1}) {window_clause(plan.keys, 't')} as last"
-        whole = parts.selectExpr(*plan.keys, "t as le", last, *plan.merge(f" {members}")).where("last IS NOT NULL")
+        whole = parts.selectExpr(*plan.keys, "t as le", last, *plan.merge(f" {following}")).where("last IS NOT NULL")
         ended = whole.selectExpr(*plan.keys, "le", f"{plus_time('last', 1)} as re", *plan.buffer_columns)
         return ended.where(f"re <= {integer(until)}")
 

@@ -143,9 +143,8 @@ def test_a_micro_batch_of_few_groups_writes_little(window: str, emit: Any, as_te
     session = WINDOWS[window](groups).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)).open(emit=emit)
     rng = np.random.default_rng(0)
     session.feed(rows(rng, rng.permutation(GROUPS), as_text))
-    session.feed(
-        rows(rng, np.arange(GROUPS, GROUPS + 30), as_text)
-    )  # columns grow by a part of their size at a time, and now have
+    # Columns grow by a part of their size at a time, and now have.
+    session.feed(rows(rng, np.arange(GROUPS, GROUPS + 30), as_text))
     state = session.snapshot()
     log, _ = StateLog().followed_by(b"", state)
     for n in range(6):

@@ -157,6 +157,7 @@ UNENDING: dict[str, Query] = {
     "snapshot listed": lambda s: s.snapshot_window().aggregate(**LISTED),
     "snapshot point at end": lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
     "count": lambda s: s.count_window(3).aggregate(**MERGED),
+    "count listed": lambda s: s.count_window(3).aggregate(**LISTED),
     "count one": lambda s: s.count_window(1).aggregate(**FEW),
     "count by end": lambda s: s.count_window(2, by="end").aggregate(**FEW),
     "windows of windows": lambda s: (

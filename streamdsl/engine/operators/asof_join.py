@@ -13,7 +13,6 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
-from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, NearestOperator
 from streamdsl.engine.operators.nearness import NOTHING
@@ -24,7 +23,7 @@ from streamdsl.engine.sorting import order_by, sorted_integers
 from streamdsl.expr.evaluate import Inputs, RowError, project
 from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.sides import without_row
+from streamdsl.expr.sides import PAIR, without_row
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks

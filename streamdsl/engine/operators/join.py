@@ -17,13 +17,12 @@ from streamdsl.engine.operators.matching import MOST, MatchingOperator
 from streamdsl.engine.row_batch import PAIRS, Change, RowBatch
 from streamdsl.engine.sorted import OverlapPairs
 from streamdsl.expr.evaluate import RowError, project
-from streamdsl.expr.nodes import Life, Make, Whole
+from streamdsl.expr.nodes import Life
 from streamdsl.expr.row_program import FilterStep, ProjectStep, RowProgram, Values
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.sides import PAIR
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Join
 
-PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 _NO_GROUPS: Final = repeat(None)
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,20 +132,22 @@ def _check_settings(spark: SparkSession) -> None:
 
 def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
     """Warn of shards that are many for the session's cores, which a Connect session does not tell."""
-    with contextlib.suppress(AttributeError):
+    try:
         cores = spark.sparkContext.defaultParallelism
-        if shards <= _SHARDS_PER_CORE * cores:
-            return
-        tasks = f"{shards} tasks" if stages == 1 else f"{shards} tasks in each of {stages} stages"
-        warnings.warn(
-            with_hint(
-                f"the stream has {shards} shards for {cores} cores: each micro-batch runs {tasks}, which take some half a second "
-                "of a core each, however few rows come",
-                f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
-            ),
-            ManyShardsWarning,
-            stacklevel=5,
-        )
+    except AttributeError:
+        return
+    if shards <= _SHARDS_PER_CORE * cores:
+        return
+    tasks = f"{shards} tasks" if stages == 1 else f"{shards} tasks in each of {stages} stages"
+    warnings.warn(
+        with_hint(
+            f"the stream has {shards} shards for {cores} cores: each micro-batch runs {tasks}, which take some half a second "
+            "of a core each, however few rows come",
+            f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
+        ),
+        ManyShardsWarning,
+        stacklevel=5,
+    )
 
 
 def has_protobuf() -> bool:
