@@ -80,9 +80,10 @@ def _read_float(reader: Reader, size: int, found: Form) -> list[Any]:
 
 
 def _write_str(values: Sequence[str], writer: Writer) -> Form:
-    words = {word: place for place, word in enumerate(dict.fromkeys(values))}
-    if 2 * len(words) > len(values):
+    distinct = dict.fromkeys(values)
+    if 2 * len(distinct) > len(values):
         return ["str", list(values)]
+    words = {word: place for place, word in enumerate(distinct)}
     return ["words", list(words), writer.out.numbers(list(map(words.__getitem__, values)))]
 
 

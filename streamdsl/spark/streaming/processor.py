@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StructType
 
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.spark.streaming.shard import Shard, ShardStage
@@ -38,11 +39,15 @@ def shard_processor(stage: bytes) -> StatefulProcessor:
     the state's schema, need not import streamdsl.
     """
 
+    # As text, each task would have Spark's JVM parse them anew.
+    head = StructType().add("token", "string").add("log", "binary").add("shards", "integer")
+    place, chunk = StructType().add("place", "integer"), StructType().add("chunk", "binary")
+
     class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         def init(self, handle: StatefulProcessorHandle) -> None:
             # `head` holds a token of the state that the chunks hold, what `StateLog` says of them, and the number of shards.
-            self._head = handle.getValueState("head", "token string, log binary, shards int")
-            self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
+            self._head = handle.getValueState("head", head)
+            self._chunks = handle.getMapState("chunks", place, chunk)
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
             from streamdsl.spark.streaming.processor import StoredShard
