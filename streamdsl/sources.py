@@ -261,8 +261,9 @@ def from_files(
 ) -> Stream[Row]:
     """Return a bounded stream of the rows of files in any format of jobs (docs/jobs.md), which their suffix says.
 
-    Columns and times are as in `from_pandas`. A directory stands for the files in it whose suffixes are of a format. Raises
-    `QueryError` for files of several formats.
+    Columns and times are as in `from_pandas`. A directory stands for the files in it whose suffixes are of a format; folders such
+    as `month=01` in it give their rows a column, a text unless `payload` declares another type. Raises `QueryError` for files of
+    several formats, `SchemaError` for files that are not in folders of the same names.
 
     >>> import pathlib, tempfile, pandas as pd
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"

@@ -79,20 +79,22 @@ class CsvColumns:
 
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
-        convert = _CONVERTERS.get(self._kinds.get(name, "text"))
         column = self._columns.values(name)
-        if convert is None:
+        if self._kinds.get(name, "text") not in _CONVERTERS:
             return column
-        return column_of([self._value(convert, text, name, row) for row, text in enumerate(column.tolist())])
+        kind, place = self._kinds[name], f"of {self._file}"
+        texts = enumerate(column.tolist(), self._first_row)
+        return column_of([parsed(text, kind, f"row {row} {place}", name) for row, text in texts])
 
     held = values
 
-    def _value(self, convert: Callable[[str], Any], text: Any, name: str, row: int) -> Any:
-        try:
-            return convert(text) if isinstance(text, str) else text
-        except (ValueError, ArithmeticError):
-            place = f"row {self._first_row + row} of {self._file}, column {name!r}"
-            raise SchemaError(f"{place}: {text!r} is no {self._kinds[name].split()[-1]}") from None
+
+def parsed(text: Any, kind: Kind, place: str, name: str) -> Any:
+    """Return what a text of a column of this kind says; a null stays None. Raises `SchemaError`, which names the place."""
+    try:
+        return _CONVERTERS.get(kind, str)(text) if isinstance(text, str) else text
+    except (ValueError, ArithmeticError):
+        raise SchemaError(f"{place}, column {name!r}: {text!r} is no {kind.split()[-1]}") from None
 
 
 def kinds_of(paths: Sequence[str], declared: Mapping[str, Kind], needed: Sequence[str]) -> dict[str, Kind]:

@@ -137,6 +137,15 @@ def are_paths(given: object) -> bool:
 
 def paths_of(paths: Paths, *suffixes: str) -> list[str]:
     """Return the paths of files; a directory stands for the files in it with one of these suffixes, in order of name."""
+    found = [name for path in listed_paths(paths) for name in _in_directory(path, suffixes)]
+    if not found:
+        known = ", ".join(f"*{suffix}" for suffix in suffixes)
+        raise QueryError(f"there is no file to read in {paths!r}", hint=f"give a file, several, or a directory with {known}")
+    return found
+
+
+def listed_paths(paths: Paths) -> list[str]:
+    """Return a path, or several, as a list of texts. Raises `QueryError` for what is no path."""
     if not isinstance(paths, (str, os.PathLike, Sequence)):
         raise QueryError(
             f"files are given by a path, or by several in a list, not by a {type(paths).__name__}", hint='["a.csv", "b.csv"]'
@@ -144,11 +153,7 @@ def paths_of(paths: Paths, *suffixes: str) -> list[str]:
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(paths, bytes) or not all(isinstance(path, (str, os.PathLike)) for path in listed):
         raise QueryError(f"a path is a text or a pathlib.Path, not one of {paths!r}", hint='["a.csv", "b.csv"]')
-    found = [name for path in listed for name in _in_directory(os.fspath(path), suffixes)]
-    if not found:
-        known = ", ".join(f"*{suffix}" for suffix in suffixes)
-        raise QueryError(f"there is no file to read in {paths!r}", hint=f"give a file, several, or a directory with {known}")
-    return found
+    return [os.fspath(path) for path in listed]
 
 
 def _in_directory(path: str, suffixes: Sequence[str]) -> list[str]:

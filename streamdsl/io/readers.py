@@ -18,9 +18,10 @@ from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
 from streamdsl.io.columns import Columns
-from streamdsl.io.files import Files, Paths
+from streamdsl.io.files import Paths, listed_paths
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, column_of_ends, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
+from streamdsl.io.partition_folders import PartitionedFiles
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.uniform import Fields, UniformRows
@@ -273,20 +274,22 @@ def read_files(
     end: str | None = None,
     unit: Unit | None = None,
     form: str | None = None,
+    base: Paths = (),
 ) -> Bound:
     """Return the rows of files, read in pieces, as `read_pandas` does; a directory stands for the files in it.
 
+    Folders such as `month=01` in it, or in `base`, give their rows a column, a text unless `payload` declares another type.
     `form` is the name of their format, by default what their suffixes say. Columns of a CSV file have the types that the class
     `payload` declares, else the narrowest that hold all their fields.
     """
     from streamdsl.io.formats import open_files
 
-    files = open_files(paths, form, payload, start)
+    files = PartitionedFiles(open_files(paths, form, payload, start), [*listed_paths(base), *listed_paths(paths)])
     columns, file = files.peek()
     return _in_files(files, _layout(columns, frame_schema(payload), start, end, check_unit(unit), file))
 
 
-def _in_files(files: Files, layout: Layout | PhysicalLayout) -> Bound:
+def _in_files(files: PartitionedFiles, layout: Layout | PhysicalLayout) -> Bound:
     def pieces() -> Iterator[Piece]:
         for piece, path, first_row in files.pieces(layout.needed):
             yield _piece(piece, replace(layout, file=path), first_row)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError
 from streamdsl.io.formats import BY_SUFFIX
-from streamdsl.jobs.bad_files import check_readable, skipping_bad_files
+from streamdsl.io.partition_folders import check_same, partition_values
+from streamdsl.jobs.bad_files import as_input_errors, check_readable, skipping_bad_files
+from streamdsl.jobs.input_files import InputFile
 from streamdsl.jobs.job import Job
-from streamdsl.jobs.ledger import Ledger
+from streamdsl.jobs.ledger import Ledger, LedgerEntry
 from streamdsl.jobs.status_line import StatusLine
 
 _ANEW: Final = "begin a new checkpoint, and a new output"
@@ -48,15 +50,33 @@ class ArrivingFiles:
             with skipping_bad_files(self._job, file, self._ledger, self._line):
                 if (kind := self._kinds[file.source]) != BY_SUFFIX[file.path.suffix].name:
                     raise InputError(f"the file {file.path} is no {kind} as those before it", hint="put it into another folder")
+                with as_input_errors(file):
+                    self._check_columns(file)
                 check_readable(self._job.inputs[file.source], file)
                 self._ledger.take(len(self._ledger.taken), file)
         for number, entry in enumerate(self._ledger.taken):
-            link = self.folder(entry.source) / f"{number:010}{Path(entry.path).suffix}"
+            link = self._link(number, entry)
             if os.path.exists(entry.path) and not (link.is_symlink() and os.readlink(link) == entry.path):
                 new = link.with_name(f".{link.name}")
                 new.unlink(missing_ok=True)
                 new.symlink_to(entry.path)
                 os.replace(new, link)
+
+    def _link(self, number: int, entry: LedgerEntry) -> Path:
+        """Return the link to a file: below folders such as `month=01` as the file is, so that Spark's rows tell their columns."""
+        link = self.folder(entry.source) / f"{number:010}{Path(entry.path).suffix}"
+        if link.is_symlink():  # also of an earlier version, which knew no such folders
+            return link
+        folders = (part for name in entry.names[:1] for part in PurePath(name).parts[:-1] if "=" in part)
+        link = self.folder(entry.source).joinpath(*folders, link.name)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        return link
+
+    def _check_columns(self, file: InputFile) -> None:
+        """Raise `SchemaError` for a file that is not in such folders as those before it."""
+        first = next((entry for entry in self._ledger.taken if entry.source == file.source and entry.names), file)
+        before, now = (partition_values(PurePath(each.names[0])) for each in (first, file))
+        check_same(file.path, now, first.path, before)
 
     def _check(self, checkpoint: Path) -> None:
         if (checkpoint / "local").exists():

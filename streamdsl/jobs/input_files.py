@@ -97,7 +97,8 @@ class JobInput:
         """Return the rows of some of the files: `le`, `re` if there is such a column, and the payload; or physical events."""
         paths = [str(file.path) for file in files]
         form = BY_SUFFIX[files[0].path.suffix].name
-        return bind(read_files(paths, self.source.payload, unit=self.source.time_unit, form=form), self.source)
+        read = read_files(paths, self.source.payload, unit=self.source.time_unit, form=form, base=self.path)
+        return bind(read, self.source)
 
 
 def inputs_of(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import Observation, SparkSession
-from pyspark.sql.functions import count, lit
+from pyspark.sql.functions import col, count, lit, regexp_extract, replace, url_decode, when
 
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.io.files import SparkFormat
 from streamdsl.io.formats import FORMATS, on_spark
+from streamdsl.io.partition_folders import NULL, below, check_same, partition_values
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.sinks import ParquetTable
@@ -23,9 +26,7 @@ from streamdsl.spark.stream_metrics import Meter
 from streamdsl.spark.streaming.streaming_frame import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
     from streamdsl.jobs.arriving_files import ArrivingFiles
@@ -37,6 +38,8 @@ _SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
 _EVER: Final = "36500d"
 """By default Spark ignores files that are a week older than the newest one that it has seen."""
 _POLL_SECONDS: Final = 0.1
+_TYPES: Final = {"any bool": "boolean", "any int": "bigint", "any float": "double", "date": "date"}
+"""The types that texts of folders' names are cast to, by the kind that is declared."""
 
 
 def run_batch(job: Job, path: Path) -> int:
@@ -111,7 +114,8 @@ def _session() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, given: JobInput) -> DataFrame:
     """Return a frame of the files that an input has now."""
-    return _of_files(spark, on_spark(given.format), [file.path for file in given.files()])
+    files = [file.path for file in given.files()]
+    return _with_partitions(_of_files(spark, on_spark(given.format), files), given, files, given.path)
 
 
 def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> DataFrame:
@@ -121,9 +125,31 @@ def _of_files(spark: SparkSession, form: SparkFormat, files: Iterable[Path]) -> 
 
 def _stream(spark: SparkSession, given: JobInput, folder: Path) -> DataFrame:
     """Return a streaming frame of the files that arrive in a folder, of any age, with the schema of those already there."""
-    there = sorted(link for link in folder.iterdir() if link.exists())
+    there = sorted(link for link in folder.rglob("*") if link.is_symlink() and link.exists())
     if not there:
         raise QueryError(f"no file of the input {given.path} can be taken yet", hint="a stream on Spark begins with one that can")
     form = on_spark(given.format)
-    reader = spark.readStream.format(form.name).options(**form.reading, maxFileAge=_EVER)
-    return reader.schema(_of_files(spark, form, there).schema).load(uri_of(folder))
+    # In folders such as month=01 Spark would by itself make numbers and dates of what they say.
+    reader = spark.readStream.format(form.name).options(**form.reading, maxFileAge=_EVER, recursiveFileLookup="true")
+    return _with_partitions(reader.schema(_of_files(spark, form, there).schema).load(uri_of(folder)), given, there, folder)
+
+
+def _with_partitions(frame: DataFrame, given: JobInput, files: Sequence[Path], base: Path) -> DataFrame:
+    """Return a frame with the columns that the folders of its files below `base` give, as the local engine reads them."""
+    from streamdsl.io.csv_files import declared_kinds
+
+    kinds = declared_kinds(given.source.payload)
+    found = [below(str(file), [str(base)]) for file in files]
+    for file, path in zip(files, found, strict=True):
+        check_same(file, partition_values(path), files[0], partition_values(found[0]))
+    for folder in found[0].parts[:-1]:
+        if partition_values(PurePath(folder, "file")):
+            name, _, _ = folder.partition("=")
+            value = regexp_extract(_decoded(col("_metadata.file_path")), f"(?s).*/{re.escape(name)}=([^/]*)/", 1)
+            text = when(value != NULL, _decoded(value))
+            frame = frame.withColumn(unquote(name), text.cast(_TYPES.get(kinds.get(unquote(name), "text"), "string")))
+    return frame
+
+
+def _decoded(text: Column) -> Column:
+    return url_decode(replace(text, lit("+"), lit("%2B")))

@@ -12,7 +12,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.cli import main
 from streamdsl.io.formats import FORMATS
-from tests.unit.jobs.files import expected, found, history, in_folder, write_files
+from tests.unit.jobs.files import expected, expected_by_area, found, history, in_folder, write_files, write_partitions
 
 pytestmark = [pytest.mark.spark]
 
@@ -47,3 +47,17 @@ def test_a_stream_goes_on_with_the_files_that_are_new(streaming: Any, folder: Pa
     assert found(folder / "out") == expected()
     assert main(["run", "rides:by_road", *options[:-2]]) == 2
     assert "is that of a stream on Spark\nHint: go on with --engine spark" in capsys.readouterr().err
+
+
+def test_folders_of_partitions_give_columns(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "rides:by_area", "--engine", "spark", "--input", "cars=in"]
+    stream = [*command, "--output", "followed", "--checkpoint", "state", "--shards", "1"]
+    write_partitions(folder / "in", "parquet", range(2))
+    assert main(stream) == 0
+    write_partitions(folder / "in", "parquet", range(2, 4))
+    assert main(stream) == 0
+    assert main([*command, "--output", "out"]) == 0
+    assert found(folder / "out") == found(folder / "followed") == expected_by_area()
+    write_files(folder / "in", "parquet", range(1))
+    assert main(stream) == 2
+    assert "in/0.parquet is in no folder area=..., as others are" in capsys.readouterr().err

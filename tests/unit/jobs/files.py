@@ -25,6 +25,7 @@ cars = sd.source("cars", progress=sd.Progress.slack(20))
 by_road = cars.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
 tolls = sd.source("tolls").to_points()
 paid = cars.semi_join(tolls, on="road")
+by_area = cars.group_by("area").tumbling_window(10).aggregate(n=sd.count())
 counted = sd.source("cars").group_by("road").tumbling_window(10).aggregate(n=sd.count())
 """
 N = 4
@@ -47,6 +48,28 @@ def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
     return folder
 
 
+AREAS = {"07": "07", "a+b ä": "a+b ä", "7%2F8": "7/8", "__HIVE_DEFAULT_PARTITION__": None}
+"""The area of each file's rows, by what stands for it in the name of a folder."""
+
+
+def write_partitions(folder: Path, kind: str, numbers: range = range(N)) -> None:
+    """Write the files of `write_files` into folders that say their areas."""
+    write_files(folder, kind, numbers)
+    for n in numbers:
+        place = folder / f"area={list(AREAS)[n]}" / "more"
+        place.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{n}{FORMATS[kind].suffixes[0]}"
+        file.rename(place / file.name)
+
+
+def expected_by_area() -> list[tuple[Any, ...]]:
+    source = sd.source("cars", unit="tick")
+    query = source.group_by("area").tumbling_window(10).aggregate(n=sd.count())
+    areas = list(AREAS.values())
+    events = [sd.point(n, row["le"], {"area": areas[n // 50]}) for n, row in enumerate(cars())]
+    return sorted(((le, re, *row.values()) for le, re, row in query.run({"cars": events}, engine="reference")), key=_nulls_first)
+
+
 def write_file(path: Path, kind: str, rows: list[dict[str, Any]]) -> None:
     path.write_bytes(entries()[kind].write(pa.Table.from_pylist(rows), 0))
 
@@ -64,7 +87,12 @@ def history() -> CHT[Any]:
 
 def found(folder: Path) -> list[tuple[Any, ...]]:
     table = pq.read_table(folder)
-    return sorted(tuple(row.values()) for row in table.drop_columns([n for n in ("id",) if n in table.column_names]).to_pylist())
+    rows = table.drop_columns([n for n in ("id",) if n in table.column_names]).to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=_nulls_first)
+
+
+def _nulls_first(row: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+    return [(value is not None, value) for value in row]
 
 
 def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

@@ -18,7 +18,7 @@ from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.formats import entries
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import N, expected, found, history, in_folder, write_files
+from tests.unit.jobs.files import N, expected, expected_by_area, found, history, in_folder, write_files, write_partitions
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_stream_of_events(folder: Path) -> None:
 
 
 REFUSED = {
-    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid, counted",
+    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid, by_area, counted",
     ("ride:by_road", "--input", "cars=in"): "there is no module 'ride'\nHint: name it as an import does",
     (
         "rides:paid",
@@ -192,3 +192,13 @@ def test_a_stream_without_pyarrow_says_what_it_needs(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run("--input", "cars=in", "--output", "out", "--checkpoint", "state") == 2
     assert "need pyarrow, which is not installed\nHint: pip install 'streamdsl[arrow]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_folders_of_partitions_give_columns(folder: Path, kind: str) -> None:
+    command = ["run", "rides:by_area", "--input", "cars=in"]
+    write_partitions(folder / "in", kind)
+    assert main([*command, "--output", "out"]) == 0
+    assert found(folder / "out") == expected_by_area()
+    assert main([*command, "--output", "followed", "--checkpoint", "state"]) == 0
+    assert found(folder / "followed") == expected_by_area()
