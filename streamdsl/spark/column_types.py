@@ -9,7 +9,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -53,11 +53,15 @@ class ForeignType:
 
 @dataclass(frozen=True, slots=True)
 class PickledType:
-    """A column of pickled Python values; null is None. `declared` is their public type, where an annotation gives one."""
+    """A column of pickled Python values; null is None. `declared` is their public type, where an annotation gives one.
+
+    Without it `origin` is what gives the values, for a warning.
+    """
 
     declared: ColumnType | None = None
     nullable: bool = True
     ddl: str = "binary"
+    origin: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,11 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class JsonType:
-    """A public column of values without a declared type: JSON text, which becomes VARIANT."""
+    """A public column of values without a declared type: JSON text, which becomes VARIANT. `origin` is what gives the values."""
 
     nullable: bool = True
     ddl: str = "string"
+    origin: str = field(default="", compare=False, repr=False)
 
 
 ColumnType: TypeAlias = ScalarType | ForeignType | PickledType | RecordType | ListType | JsonType
@@ -112,6 +117,15 @@ def as_nullable(kind: ColumnType, nullable: bool = True) -> ColumnType:
     ScalarType(kind='int', nullable=True)
     """
     return dataclasses.replace(kind, nullable=nullable)
+
+
+def known_type(kind: ColumnType | None) -> ColumnType | None:
+    """Return the type of values as far as it is known: of pickled ones that which is declared, or None.
+
+    >>> known_type(INT), known_type(PickledType(FLOAT)), known_type(PickledType())
+    (ScalarType(kind='int', nullable=False), ScalarType(kind='float', nullable=False), None)
+    """
+    return known_type(kind.declared) if isinstance(kind, PickledType) else kind
 
 
 def types_inside(kind: ColumnType) -> Iterable[ColumnType]:
@@ -159,7 +173,10 @@ def unify(kinds: Sequence[ColumnType]) -> ColumnType:
         columns = zip(*(kind.fields for kind in known if isinstance(kind, RecordType)), strict=True)
         return RecordType(first.schema, tuple(unify(column) for column in columns), nullable)
     edges = {kind.declared if isinstance(kind, PickledType) else kind for kind in known}
-    return PickledType(edges.pop() if len(edges) == 1 else None)
+    if len(edges) == 1:
+        return PickledType(edges.pop(), origin=getattr(first, "origin", ""))
+    unknown = next((kind for kind in known if isinstance(kind, PickledType) and known_type(kind) is None), None)
+    return unknown or PickledType(origin="several types that come together")
 
 
 def type_of_values(values: Iterable[Any]) -> ColumnType:

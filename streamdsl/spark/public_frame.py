@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from streamdsl.errors import UntypedColumnWarning, level_of_caller, with_hint
 from streamdsl.spark import stages
 from streamdsl.spark.column_types import ColumnType, JsonType, ListType, RecordType, types_inside
 from streamdsl.spark.flow import Flow
@@ -29,7 +31,11 @@ def public_frame(flow: Flow) -> DataFrame:
 
 
 def payload_columns(kind: ColumnType, reserved: Sequence[str] = LIFETIME) -> list[str]:
-    """Return the SQL of the payload columns in their public form, with the prefix `payload_` where a name is reserved."""
+    """Return the SQL of the payload columns in their public form, with the prefix `payload_` where a name is reserved.
+
+    Warns of columns that are VARIANT as nothing says of what type their values are (`UntypedColumnWarning`).
+    """
+    _warn_of_untyped(kind)
     if not isinstance(kind, RecordType):
         return [f"{_public_sql('p', kind)} as value"]
     clashing = [name for name in kind.schema.names if name.lower() in reserved]
@@ -38,6 +44,22 @@ def payload_columns(kind: ColumnType, reserved: Sequence[str] = LIFETIME) -> lis
         f"{_public_sql(f'p.f{i}', field)} as {backquoted(name)}"
         for i, (name, field) in enumerate(zip(names, kind.fields, strict=True))
     ]
+
+
+def _warn_of_untyped(kind: ColumnType) -> None:
+    columns = zip(kind.schema.names, kind.fields, strict=True) if isinstance(kind, RecordType) else [("value", kind)]
+    untyped = {name: part.origin for name, column in columns for part in types_inside(column) if isinstance(part, JsonType)}
+    if not untyped:
+        return
+    given = "".join(f"\n  {name!r}, of {origin or 'values whose types only a run tells'}" for name, origin in untyped.items())
+    warnings.warn(
+        with_hint(
+            f"columns are VARIANT, as nothing declares the type of their values:{given}",
+            "annotate what gives them, def f(e) -> float or class M(sd.UDA[int, float]), or write sd.functions.cast(..., float)",
+        ),
+        UntypedColumnWarning,
+        stacklevel=level_of_caller(),
+    )
 
 
 def _public_sql(text: str, kind: ColumnType) -> str:

@@ -21,7 +21,7 @@ def public_type(kind: ColumnType) -> ColumnType:
     ScalarType(kind='float', nullable=True)
     """
     if isinstance(kind, PickledType):
-        return JsonType() if kind.declared is None else as_nullable(public_type(kind.declared))
+        return JsonType(origin=kind.origin) if kind.declared is None else as_nullable(public_type(kind.declared))
     if isinstance(kind, RecordType):
         return dataclasses.replace(kind, fields=tuple(map(public_type, kind.fields)))
     return dataclasses.replace(kind, item=public_type(kind.item)) if isinstance(kind, ListType) else kind
