@@ -44,6 +44,14 @@ class ScalarType:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberType:
+    """A column of numbers some of which are ints (`i`, in int64) and some floats (`f`), as Python tells them apart."""
+
+    nullable: bool = True
+    ddl: str = "struct<i:bigint,f:double>"
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignType:
     """A column of dates, decimals, binary or the like: Spark holds the values, and only Python computes with them."""
 
@@ -100,7 +108,7 @@ class JsonType:
     origin: str = field(default="", compare=False, repr=False)
 
 
-ColumnType: TypeAlias = ScalarType | ForeignType | PickledType | RecordType | ListType | JsonType
+ColumnType: TypeAlias = ScalarType | NumberType | ForeignType | PickledType | RecordType | ListType | JsonType
 
 INT = ScalarType("int")
 FLOAT = ScalarType("float")
@@ -137,8 +145,8 @@ def types_inside(kind: ColumnType) -> Iterable[ColumnType]:
 
 
 def is_native(kind: ColumnType) -> bool:
-    """Say whether Spark groups, joins and compares the values as Python does: no nested type is pickled, a map or a variant."""
-    return is_groupable(kind) and not any(isinstance(part, PickledType) for part in types_inside(kind))
+    """Say whether Spark groups and compares the values as Python does: not pickled ones, ints among floats, maps and variants."""
+    return is_groupable(kind) and not any(isinstance(part, (PickledType, NumberType)) for part in types_inside(kind))
 
 
 def is_groupable(kind: ColumnType) -> bool:
@@ -147,8 +155,8 @@ def is_groupable(kind: ColumnType) -> bool:
 
 
 def is_ordered(kind: ColumnType) -> bool:
-    """Say whether Spark orders the values as payloads are ordered: None first, NaN last, text by code point, field by field."""
-    return all(isinstance(part, (ScalarType, RecordType)) for part in types_inside(kind))
+    """Say whether Spark can order the values as payloads are: None first, NaN last, field by field (`payload_order.py`)."""
+    return all(isinstance(part, (ScalarType, RecordType)) or is_comparable(part) for part in types_inside(kind))
 
 
 def is_comparable(kind: ColumnType) -> bool:

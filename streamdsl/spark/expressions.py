@@ -170,7 +170,8 @@ def _type_in_python(expr: Expr, env: Env) -> ColumnType | None:
     if isinstance(expr, Make) and is_struct(expr.schema):
         return RecordType(expr.schema, tuple(infer(value, env) for value in expr.values))
     if isinstance(expr, Choose):
-        return unify([infer(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)])
+        kind = unify([infer(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)])
+        return None if known_type(kind) is None else kind
     if isinstance(expr, Field):
         return _declared_field(env.rows[expr.side].type, expr.name)
     if isinstance(expr, Attribute):

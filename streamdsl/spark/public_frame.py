@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from streamdsl.errors import UntypedColumnWarning, level_of_caller, with_hint
 from streamdsl.spark import stages
-from streamdsl.spark.column_types import ColumnType, JsonType, ListType, RecordType, types_inside
+from streamdsl.spark.column_types import ColumnType, JsonType, ListType, NumberType, RecordType, types_inside
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.public_values import public_type
+from streamdsl.spark.sql_text import raise_error
 from streamdsl.spark.time_columns import from_ticks
 from streamdsl.temporal.pandas_frames import LIFETIME, column_names
 
@@ -66,7 +67,11 @@ def _public_sql(text: str, kind: ColumnType) -> str:
     """Return the SQL of a value in its public form."""
     if isinstance(kind, JsonType):
         return f"parse_json({text})"
-    if isinstance(kind, ListType) and any(isinstance(part, (RecordType, JsonType)) for part in types_inside(kind.item)):
+    if isinstance(kind, NumberType):
+        return f"coalesce({text}.f, {_as_float(f'{text}.i')})"
+    if isinstance(kind, ListType) and any(
+        isinstance(part, (RecordType, JsonType, NumberType)) for part in types_inside(kind.item)
+    ):
         return f"transform({text}, x -> {_public_sql('x', kind.item)})"
     if not isinstance(kind, RecordType):
         return text
@@ -75,6 +80,13 @@ def _public_sql(text: str, kind: ColumnType) -> str:
     ]
     made = f"struct({', '.join(fields)})"
     return f"if({text} IS NULL, NULL, {made})" if kind.nullable else made
+
+
+def _as_float(whole: str) -> str:
+    """Return the SQL of an integer as the float that is equal to it; the task fails where there is none."""
+    error = raise_error("SchemaError", "an integer beyond 2**53 is no float, as the numbers of its column are on Spark")
+    exact = f"cast(cast({whole} as double) as decimal(20,0)) = cast({whole} as decimal(20,0))"
+    return f"if({whole} IS NULL, NULL, if({exact}, cast({whole} as double), {error}))"
 
 
 def backquoted(name: str) -> str:

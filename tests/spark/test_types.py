@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import UntypedColumnWarning
+from streamdsl.errors import SchemaError, UntypedColumnWarning, UserCodeError
+from streamdsl.spark import translated
+from tests.spark.helpers import PYTHON, physical_plan
 
 pytestmark = [pytest.mark.spark]
 
@@ -137,6 +139,19 @@ def test_types_that_can_be_known_are_kept(spark: Any, frame: Any, name: str) -> 
     assert sorted(map(plain, found.collect()), key=repr) == sorted(map(plain, values), key=repr)
 
 
+@pytest.mark.parametrize("join", ["left_join", "asof_join"])
+def test_a_field_of_a_row_that_is_missing_raises_as_in_python(spark: Any, frame: Any, join: str) -> None:
+    how = {"how": "left"} if join == "asof_join" else {}
+    query = getattr(S, join)(T.where(lambda e: e.v > 2), on="k", select=lambda a, b: (a.v, b.v), **how)
+    found = query.on_spark(spark).batch(frame)
+    assert PYTHON.search(physical_plan(found)) is None
+    with (
+        pytest.raises(UserCodeError, match=r"no attribute 'v'\n  at .*lambda in test_types.py"),
+        translated(),
+    ):
+        found.collect()
+
+
 UNKNOWN: dict[str, tuple[Any, str]] = {
     "a lambda": (
         S.select(a=lambda e: e.v, b=lambda e: f"{e.k}"),
@@ -153,6 +168,10 @@ UNKNOWN: dict[str, tuple[Any, str]] = {
         r"'value', of the module own in test_types.py, line",
     ),
     "a mean of decimals": (WINDOWS.aggregate(a=sd.avg(lambda e: e.d)), "'a', of a mean of decimals$"),
+    "a choice": (
+        S.select(x=lambda e: sd.when(e.v > 1).then(1).otherwise(0.5)),
+        "'x', of operator select_1, lambda",
+    ),
     "several types": (S.select(x=lambda e: e.v).union(T.select(x=lambda e: e.f)), "'x', of several types that come together$"),
 }
 
@@ -173,3 +192,15 @@ def test_a_stream_warns_too(streaming: Any, tmp_path: Any) -> None:
     with pytest.warns(UntypedColumnWarning, match=r"select_1, lambda in test_types.py") as warned:
         S.select(lambda e: f"{e.v}").on_spark(streaming).stream(frame)
     assert [each.filename for each in warned if each.category is UntypedColumnWarning] == [__file__]
+
+
+def test_medians_of_integers_are_floats_in_a_frame(spark: Any) -> None:
+    large = 2**53 + 1
+    frame = spark.createDataFrame([(1, 5), (2, 7), (3, 8), (11, 2), (12, 3), (21, None), (31, 2**53)], "le long, v long")
+    query = S.tumbling_window(10).aggregate(m=sd.median(lambda e: e.v), n=sd.collect(lambda e: e.v)).on_spark(spark)
+    found = query.batch(frame)
+    assert found.dtypes[2:] == [("m", "double"), ("n", "array<bigint>")]
+    assert PYTHON.search(physical_plan(found)) is None
+    assert [row.m for row in found.orderBy("le").collect()] == [7.0, 2.5, None, float(2**53)]
+    with pytest.raises(SchemaError, match="beyond 2"), translated():
+        query.batch(spark.createDataFrame([(1, large)], "le long, v long")).collect()
