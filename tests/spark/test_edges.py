@@ -14,6 +14,7 @@ from streamdsl.denote import denote
 from streamdsl.errors import TimeOverflow, UnsupportedOnSpark, UserCodeError
 from streamdsl.plan.node import Source
 from streamdsl.spark import SourceFrame, translated
+from streamdsl.spark.exact_sums import is_float
 from streamdsl.spark.source_frames import source_of_frame
 from tests.spark.helpers import check, check_noted, stream
 
@@ -339,6 +340,12 @@ def test_sums_of_integers_are_exact_until_they_leave_int64() -> None:
     check(means, {"s": sd.CHT.from_rows([(1, 6, {"v": largest}), (2, 7, {"v": largest}), (3, 4, {"v": least})])}, native=True)
     with pytest.raises(OverflowError):
         query.run({"s": [sd.Insert(i, 1, 4, {"v": largest}) for i in range(2)]}, engine="spark")
+
+
+def test_the_smallest_integer_is_a_sum_of_digits_too(spark: Any) -> None:
+    sums = "-9223372036854775807L - 1L, -9007194959773697L, -9007194959773696L, -9007194959773695L, 0L, 9007194959773695L"
+    found = spark.sql(f"select {is_float('x')} as fits from (select explode(array({sums})) as x)").collect()
+    assert [row.fits for row in found] == [False, False, False, True, True, True]
 
 
 def test_integer_keys_that_are_none_meet_each_other_only() -> None:
