@@ -76,7 +76,7 @@ def decode(array: Any, kind: ColumnType) -> list[Any]:
     if isinstance(kind, ListType):
         return [None if items is None else items for items in _decode_items(array, kind)]
     if isinstance(kind, NumberType):
-        whole, real = (array.field(i).to_pylist() for i in range(2))
+        whole, real = (part.to_pylist() for part in array.flatten())
         return [f if i is None else i for i, f in zip(whole, real, strict=True)]
     values: list[Any] = array.to_pylist()
     return [_in_utc(value) for value in values] if kind.ddl == "timestamp" else values

@@ -50,6 +50,7 @@ from streamdsl.spark.column_types import (
     unify,
 )
 from streamdsl.spark.inferred_types import type_of_attribute, type_of_function
+from streamdsl.spark.list_functions import apply_to_list
 from streamdsl.spark.operations import apply, predicate_truth, truth
 from streamdsl.spark.payload_preview import payload_preview
 from streamdsl.spark.sql_text import NotNative, Sql, double, integer, quote, struct
@@ -317,7 +318,8 @@ def _applied(expr: Any, env: Env) -> Sql:
         raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
         return _membership(parts[0].value, parts[1], env)
-    return apply(word, [_translate(part, env) for part in parts])
+    arguments = [_translate(part, env) for part in parts]
+    return (apply_to_list if isinstance(arguments[0].type, ListType) else apply)(word, arguments)
 
 
 def _membership(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:

@@ -204,3 +204,14 @@ def test_medians_of_integers_are_floats_in_a_frame(spark: Any) -> None:
     assert [row.m for row in found.orderBy("le").collect()] == [7.0, 2.5, None, float(2**53)]
     with pytest.raises(SchemaError, match="beyond 2"), translated():
         query.batch(spark.createDataFrame([(1, large)], "le long, v long")).collect()
+
+
+def test_medians_of_integers_are_floats_in_a_stream(streaming: Any, tmp_path: Any) -> None:
+    rows = [(1, 5), (2, 8), (3, 7), (11, 2), (12, 3), (21, None)]
+    streaming.createDataFrame(rows, "le long, v long").write.parquet(str(tmp_path / "in"))
+    frame = streaming.readStream.schema("le long, v long").parquet(str(tmp_path / "in"))
+    found: list[Any] = []
+    query = S.tumbling_window(10).aggregate(m=sd.median(lambda e: e.v)).on_spark(streaming)
+    sink = lambda batch, number: found.extend(batch.where("kind = 'insert'").collect())  # noqa: E731
+    query.write(frame, sink, tmp_path / "state", trigger="available-now").awaitTermination()
+    assert sorted((row.le, row.m) for row in found) == [(0, 7.0), (10, 2.5), (20, None)]
