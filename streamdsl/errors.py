@@ -49,6 +49,7 @@ __all__ = [
     "UnboundedOutputError",
     "UnitError",
     "UnsupportedOnSpark",
+    "UntypedColumnWarning",
     "UserCodeError",
 ]
 
@@ -231,7 +232,16 @@ def _line_of_the_user(error: BaseException) -> Iterator[str]:
             return
     written = getattr(error, "written", None)
     if written is not None:
-        yield f"lambda in {Path(written.file).name}, line {written.line}"
+        yield f"lambda in {place_of(written.file, written.line)}"
+
+
+def place_of(file: str, line: int) -> str:
+    """Return a line of a file, as messages name it.
+
+    >>> place_of("jobs/trips.py", 7)
+    'trips.py, line 7'
+    """
+    return f"{Path(file).name}, line {line}"
 
 
 class TimestampViolation(StreamDslError, ValueError):
@@ -278,6 +288,10 @@ class DriverWarning(UserWarning):
 
 class ManyShardsWarning(UserWarning):
     """A stream on Spark has many more shards than there are cores, and each micro-batch runs a task for each."""
+
+
+class UntypedColumnWarning(UserWarning):
+    """A column of a result on Spark is VARIANT, as nothing says of what type its values are; the message says who gives them."""
 
 
 class HeldOutputWarning(UserWarning):

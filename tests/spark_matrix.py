@@ -90,7 +90,6 @@ AGGREGATES: Final[dict[str, sd.Agg[Any, Any]]] = {
     "first": sd.first(lambda e: e.v),
     "last": sd.last(lambda e: e.v),
     "median": sd.median(lambda e: e.v),
-    "median of integers": sd.median(lambda e: e.n),
     "quantile": sd.quantile(lambda e: e.v, 0.9),
     "variance": sd.variance(lambda e: e.v),
     "stddev": sd.stddev(lambda e: e.v),

@@ -143,15 +143,16 @@ _OPERATORS: Final = (
 )
 
 _TEXT_CASES: Final = "upper lower title capitalize casefold swapcase"
-_TEXT_TESTS: Final = "isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle"
+_TEXT_TESTS: Final = "isalpha isalnum isdigit isdecimal isnumeric isupper islower istitle"
 _OF_TIMES: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
 _STRIP: Final = {**_of("str", _STR), **_of("str", _STR, ("str", "none"))}
 _METHODS: Final = (
     *map(_method, [*_OF_TIMES.split(), "bit_length"]),
     *(_method(name, None, _of("str", _STR)) for name in _TEXT_CASES.split()),
-    *(_method(name, None, _of("str", _STR, _STR)) for name in ("removeprefix", "removesuffix")),
+    *(_method(name, _of("str", _STR, _STR)) for name in ("removeprefix", "removesuffix")),
     _method("zfill", None, _of("str", _STR, _WHOLE)),
     *(_method(name, gives="bool") for name in [*_TEXT_TESTS.split(), "is_integer"]),
+    _method("isspace", _of("bool", _STR), gives="bool"),
     *(_method(name, _STRIP, takes_none=True) for name in ("strip", "lstrip", "rstrip")),
     *(_method(name, _of("bool", _STR, _STR), gives="bool") for name in ("startswith", "endswith")),
     _method("find", _of("int", _STR, _STR)),

@@ -27,11 +27,11 @@ def without_row(expr: Expr, side: int) -> Expr:
         if isinstance(part, Choose) and any(condition == missing for condition, _ in part.branches):
             return rebuilt(_assume(part, missing), change)
         if isinstance(part, Field):
-            return Attribute(Constant(None), part.name) if part.side == side else Field(part.name)
+            return Attribute(Constant(None), part.name, written=part.written) if part.side == side else replace(part, side=0)
         if isinstance(part, Whole):
             return Constant(None) if part.side == side else Whole()
         if isinstance(part, Opaque):
-            return Opaque(_WithNone(part.function, side), part.sides - 1, part.life, part.name)
+            return replace(part, function=_WithNone(part.function, side), sides=part.sides - 1)
         return None
 
     return rebuilt(expr, change)
@@ -47,7 +47,7 @@ def swapped(expr: Expr) -> Expr:
     def change(part: Expr) -> Expr | None:
         if isinstance(part, (Field, Whole, Life)):
             return replace(part, side=1 - part.side)
-        return Opaque(_Swapped(part.function), part.sides, part.life, part.name) if isinstance(part, Opaque) else None
+        return replace(part, function=_Swapped(part.function)) if isinstance(part, Opaque) else None
 
     return rebuilt(expr, change)
 

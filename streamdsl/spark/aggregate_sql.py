@@ -8,22 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark import exact_sums
 from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
-from streamdsl.spark.column_types import FLOAT, INT, ListType, RecordType, as_nullable, is_native, is_ordered
+from streamdsl.spark.column_types import (
+    ANY,
+    FLOAT,
+    INT,
+    ColumnType,
+    ListType,
+    NumberType,
+    RecordType,
+    as_nullable,
+    is_comparable,
+    is_native,
+    is_ordered,
+)
 from streamdsl.spark.expressions import Env, to_sql, to_test
 from streamdsl.spark.operations import number
+from streamdsl.spark.payload_order import in_order
 from streamdsl.spark.rounded_sums import rounded
 from streamdsl.spark.sql_text import NotNative, Sql, double
-from streamdsl.spark.task_errors import mark_expression, resolve_markers
+from streamdsl.spark.task_errors import error_marker, mark_expression, resolve_markers
 from streamdsl.spark.variance_sql import variance
 from streamdsl.udm import builtin
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.windows import Hopping, Snapshot
+
+_MIXED: Final = TypeError("unsupported operand type(s) for *: 'decimal.Decimal' and 'float'")
 
 
 def native_aggregates(node: WindowAggregate, env: Env, exact: bool = True) -> list[NativeAggregate]:
@@ -91,11 +107,15 @@ def _total(
 
 def _extremum(name: str) -> Callable[..., NativeAggregate]:
     def rule(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
-        if value.kind == "none":
-            raise NotNative("there is no value")
+        _check_comparable(value)
         return NativeAggregate(value, (BufferColumn(f"{name}({{x}})", name),), lambda c: c[0], value.type)
 
     return rule
+
+
+def _check_comparable(value: Sql) -> None:
+    if not is_comparable(value.type):
+        raise NotNative("values of this type are compared in Python")
 
 
 def _first_or_last(name: str) -> Callable[..., NativeAggregate]:
@@ -112,7 +132,7 @@ def _first_or_last(name: str) -> Callable[..., NativeAggregate]:
 def _payload_order(env: Env) -> str:
     if not is_ordered(env.rows[0].type):
         raise NotNative("payloads of this type are ordered in Python")
-    return env.rows[0].whole().text
+    return in_order(env.rows[0].whole().text, env.rows[0].type)
 
 
 def _collect(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
@@ -132,18 +152,25 @@ def _count_distinct(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg
 
 
 def _quantile(function: Any, value: Sql, node: Any, env: Env) -> NativeAggregate:
+    _check_comparable(value)
     share = Fraction(function.q)
-    exact = function.method == "inverted_cdf"
-    if value.kind != "float" and not exact:
-        raise NotNative("only a quantile of floats is certainly a float")
-    if value.kind == "none":
-        raise NotNative("there is no value")
     if share.denominator > 2**60:
         raise NotNative(f"the fraction {function.q} is too fine for Spark's decimals")
-    text = _inverted if exact else _interpolated
+    text, kind = (_inverted, value.type) if function.method == "inverted_cdf" else _interpolation(value.type)
     part = BufferColumn("sort_array(collect_list({x}))", None)
     result = lambda c: f"CASE WHEN size({c[0]}) > 0 THEN {text(c[0], share)} END"  # noqa: E731
-    return NativeAggregate(value, (part,), result, value.type)
+    return NativeAggregate(value, (part,), result, kind)
+
+
+def _interpolation(kind: ColumnType) -> tuple[Callable[[str, Fraction], str], ColumnType]:
+    """Return what computes a quantile between two values, and its type: among ints a member is an int, and all else a float."""
+    if kind == ANY or kind.ddl == "double":
+        return partial(_between, _between_floats, str), kind
+    if kind.ddl == "bigint":
+        return partial(_between, _between_ints, lambda member: _number(member, "cast(null as double)")), NumberType()
+    if kind.ddl.startswith("decimal("):
+        return partial(_between, lambda low, high, rest: error_marker(_MIXED), str), kind
+    raise NotNative("what lies between values of this type is computed in Python")
 
 
 def _decimal(value: int | str) -> str:
@@ -156,14 +183,29 @@ def _inverted(array: str, share: Fraction) -> str:
     return f"element_at({array}, cast(greatest(1L, {above}) as int))"
 
 
-def _interpolated(array: str, share: Fraction) -> str:
+def _between(inside: Callable[[str, str, str], str], of_member: Callable[[str], str], array: str, share: Fraction) -> str:
+    """Return the SQL of a quantile: a member of the array, or what lies `inside`, between two that differ."""
     by = _decimal(share.denominator)
     scaled = f"({_decimal(f'size({array}) - 1')} * {_decimal(share.numerator)})"
     below = f"cast(({scaled} div {by}) as int)"
     rest = f"cast({scaled} % {by} as double) / {double(float(share.denominator))}"
     low, high = f"element_at({array}, {below} + 1)", f"element_at({array}, {below} + 2)"
-    between = f"CASE WHEN {low} = {high} THEN {low} ELSE {low} + ({high} - {low}) * ({rest}) END"
-    return f"CASE WHEN {scaled} % {by} = 0 THEN {low} ELSE {between} END"
+    member = of_member(low)
+    return f"CASE WHEN {scaled} % {by} = 0 THEN {member} WHEN {low} = {high} THEN {member} ELSE {inside(low, high, rest)} END"
+
+
+def _between_floats(low: str, high: str, rest: str) -> str:
+    return f"{low} + ({high} - {low}) * ({rest})"
+
+
+def _between_ints(low: str, high: str, rest: str) -> str:
+    """Return the SQL of the float between two ints, whose distance may leave int64."""
+    apart = f"cast({exact_sums.decimal(high)} - {exact_sums.decimal(low)} as double)"
+    return _number("cast(null as bigint)", f"cast({low} as double) + {apart} * ({rest})")
+
+
+def _number(whole: str, real: str) -> str:
+    return f"named_struct('i', {whole}, 'f', {real})"
 
 
 def _variance(function: Any, value: Sql, node: WindowAggregate, env: Env) -> NativeAggregate:

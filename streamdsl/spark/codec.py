@@ -12,7 +12,16 @@ import pyarrow as pa
 from streamdsl.errors import SchemaError, UnsupportedOnSpark, shortened
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, column_of, object_column
-from streamdsl.spark.column_types import ColumnType, ForeignType, ListType, PickledType, RecordType, ScalarType, types_inside
+from streamdsl.spark.column_types import (
+    ColumnType,
+    ForeignType,
+    ListType,
+    NumberType,
+    PickledType,
+    RecordType,
+    ScalarType,
+    types_inside,
+)
 from streamdsl.spark.shipping import dump_values, load_values
 from streamdsl.temporal import plain
 
@@ -40,6 +49,8 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
         return pa.struct([(f"f{i}", arrow_type(field)) for i, field in enumerate(kind.fields)])
     if isinstance(kind, ListType):
         return pa.list_(arrow_type(kind.item))
+    if isinstance(kind, NumberType):
+        return pa.struct([("i", pa.int64()), ("f", pa.float64())])
     if kind.ddl.startswith("decimal("):
         precision, scale = kind.ddl[8:-1].split(",")
         return pa.decimal128(int(precision), int(scale))
@@ -64,6 +75,9 @@ def decode(array: Any, kind: ColumnType) -> list[Any]:
         return _decode_rows(array, kind)
     if isinstance(kind, ListType):
         return [None if items is None else items for items in _decode_items(array, kind)]
+    if isinstance(kind, NumberType):
+        whole, real = (part.to_pylist() for part in array.flatten())
+        return [f if i is None else i for i, f in zip(whole, real, strict=True)]
     values: list[Any] = array.to_pylist()
     return [_in_utc(value) for value in values] if kind.ddl == "timestamp" else values
 
@@ -93,9 +107,21 @@ def encode(values: Sequence[Any], kind: ColumnType) -> Any:
     if isinstance(kind, ListType):
         return _encode_items(values, kind)
     values = [plain(value) for value in values]
+    if isinstance(kind, NumberType):
+        return pa.array([as_number(value) for value in values], arrow_type(kind))
     if isinstance(kind, ScalarType):
         _check_scalars(values, kind)
     return pa.array(values, arrow_type(kind))
+
+
+def as_number(value: float | None) -> dict[str, float | None] | None:
+    """Return a number as a struct of which one field is None.
+
+    >>> as_number(2), as_number(2.5), as_number(None)
+    ({'i': 2, 'f': None}, {'i': None, 'f': 2.5}, None)
+    """
+    whole = type(value) is int
+    return None if value is None else {"i": value if whole else None, "f": None if whole else value}
 
 
 def _check_scalars(values: Sequence[Any], kind: ScalarType) -> None:

@@ -9,7 +9,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -44,6 +44,14 @@ class ScalarType:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberType:
+    """A column of numbers some of which are ints (`i`, in int64) and some floats (`f`), as Python tells them apart."""
+
+    nullable: bool = True
+    ddl: str = "struct<i:bigint,f:double>"
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignType:
     """A column of dates, decimals, binary or the like: Spark holds the values, and only Python computes with them."""
 
@@ -53,11 +61,15 @@ class ForeignType:
 
 @dataclass(frozen=True, slots=True)
 class PickledType:
-    """A column of pickled Python values; null is None. `declared` is their public type, where an annotation gives one."""
+    """A column of pickled Python values; null is None. `declared` is their public type, where an annotation gives one.
+
+    Without it `origin` is what gives the values, for a warning.
+    """
 
     declared: ColumnType | None = None
     nullable: bool = True
     ddl: str = "binary"
+    origin: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +101,14 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class JsonType:
-    """A public column of values without a declared type: JSON text, which becomes VARIANT."""
+    """A public column of values without a declared type: JSON text, which becomes VARIANT. `origin` is what gives the values."""
 
     nullable: bool = True
     ddl: str = "string"
+    origin: str = field(default="", compare=False, repr=False)
 
 
-ColumnType: TypeAlias = ScalarType | ForeignType | PickledType | RecordType | ListType | JsonType
+ColumnType: TypeAlias = ScalarType | NumberType | ForeignType | PickledType | RecordType | ListType | JsonType
 
 INT = ScalarType("int")
 FLOAT = ScalarType("float")
@@ -114,6 +127,15 @@ def as_nullable(kind: ColumnType, nullable: bool = True) -> ColumnType:
     return dataclasses.replace(kind, nullable=nullable)
 
 
+def known_type(kind: ColumnType | None) -> ColumnType | None:
+    """Return the type of values as far as it is known: of pickled ones that which is declared, or None.
+
+    >>> known_type(INT), known_type(PickledType(FLOAT)), known_type(PickledType())
+    (ScalarType(kind='int', nullable=False), ScalarType(kind='float', nullable=False), None)
+    """
+    return known_type(kind.declared) if isinstance(kind, PickledType) else kind
+
+
 def types_inside(kind: ColumnType) -> Iterable[ColumnType]:
     """Yield a type and all types nested in it."""
     yield kind
@@ -123,8 +145,8 @@ def types_inside(kind: ColumnType) -> Iterable[ColumnType]:
 
 
 def is_native(kind: ColumnType) -> bool:
-    """Say whether Spark groups, joins and compares the values as Python does: no nested type is pickled, a map or a variant."""
-    return is_groupable(kind) and not any(isinstance(part, PickledType) for part in types_inside(kind))
+    """Say whether Spark groups and compares the values as Python does: not pickled ones, ints among floats, maps and variants."""
+    return is_groupable(kind) and not any(isinstance(part, (PickledType, NumberType)) for part in types_inside(kind))
 
 
 def is_groupable(kind: ColumnType) -> bool:
@@ -133,8 +155,8 @@ def is_groupable(kind: ColumnType) -> bool:
 
 
 def is_ordered(kind: ColumnType) -> bool:
-    """Say whether Spark orders the values as payloads are ordered: None first, NaN last, text by code point, field by field."""
-    return all(isinstance(part, (ScalarType, RecordType)) for part in types_inside(kind))
+    """Say whether Spark can order the values as payloads are: None first, NaN last, field by field (`payload_order.py`)."""
+    return all(isinstance(part, (ScalarType, RecordType)) or is_comparable(part) for part in types_inside(kind))
 
 
 def is_comparable(kind: ColumnType) -> bool:
@@ -159,7 +181,10 @@ def unify(kinds: Sequence[ColumnType]) -> ColumnType:
         columns = zip(*(kind.fields for kind in known if isinstance(kind, RecordType)), strict=True)
         return RecordType(first.schema, tuple(unify(column) for column in columns), nullable)
     edges = {kind.declared if isinstance(kind, PickledType) else kind for kind in known}
-    return PickledType(edges.pop() if len(edges) == 1 else None)
+    if len(edges) == 1:
+        return PickledType(edges.pop(), origin=getattr(first, "origin", ""))
+    unknown = next((kind for kind in known if isinstance(kind, PickledType) and known_type(kind) is None), None)
+    return unknown or PickledType(origin="several types that come together")
 
 
 def type_of_values(values: Iterable[Any]) -> ColumnType:

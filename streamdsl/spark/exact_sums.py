@@ -173,7 +173,8 @@ def without_digits(sums: Sequence[str]) -> tuple[str, str, str]:
 
 def is_float(top: str) -> str:
     """Return the test that the sum of the highest digit is a float when it is carried to."""
-    return f"abs({top}) < {2**53 - 2**32}L"
+    most = 2**53 - 2**32 - 1
+    return f"{top} BETWEEN -{most}L AND {most}L"  # the smallest integer has no abs
 
 
 def float_sum(columns: Sequence[str]) -> str:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from streamdsl.errors import place_of
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
+    Call,
     Choose,
     Constant,
     Expr,
@@ -22,6 +24,7 @@ from streamdsl.expr.nodes import (
     Life,
     Make,
     Method,
+    Opaque,
     Unary,
     Whole,
     application,
@@ -42,9 +45,12 @@ from streamdsl.spark.column_types import (
     ScalarType,
     as_nullable,
     hints_of,
+    known_type,
     type_of_hint,
     unify,
 )
+from streamdsl.spark.inferred_types import type_of_attribute, type_of_function
+from streamdsl.spark.list_functions import apply_to_list
 from streamdsl.spark.operations import apply, predicate_truth, truth
 from streamdsl.spark.payload_preview import payload_preview
 from streamdsl.spark.sql_text import NotNative, Sql, double, integer, quote, struct
@@ -157,26 +163,50 @@ def infer(expr: Expr, env: Env) -> ColumnType:
     try:
         return _translate(expr, env).type
     except NotNative:
-        if isinstance(expr, Make) and is_struct(expr.schema):
-            return RecordType(expr.schema, tuple(infer(value, env) for value in expr.values))
-        return _type_of_function(expr, env) or PickledType(declared_type(expr))
+        return _type_in_python(expr, env) or PickledType(declared_type(expr), origin=_origin(expr, env))
 
 
-def _type_of_function(expr: Expr, env: Env) -> ColumnType | None:
-    """Return the type of the result of a function that runs in Python, where the table of functions declares it."""
+def _type_in_python(expr: Expr, env: Env) -> ColumnType | None:
+    """Return the type of what Python computes, as far as the types of the parts tell."""
+    if isinstance(expr, Make) and is_struct(expr.schema):
+        return RecordType(expr.schema, tuple(infer(value, env) for value in expr.values))
+    if isinstance(expr, Choose):
+        kind = unify([infer(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)])
+        return None if known_type(kind) is None else kind
+    if isinstance(expr, Field):
+        return _declared_field(env.rows[expr.side].type, expr.name)
+    if isinstance(expr, Attribute):
+        operand = infer(expr.operand, env)
+        return type_of_attribute(operand, expr.name) or _declared_field(operand, expr.name)
     applied = application(expr)
-    if applied is None:
+    return None if applied is None else type_of_function(applied[0], applied[1], [infer(part, env) for part in applied[1]])
+
+
+def _declared_field(kind: ColumnType, name: str) -> ColumnType | None:
+    """Return the type of a field of objects whose class declares it."""
+    declared = known_type(kind)
+    if not isinstance(declared, RecordType) or name not in declared.schema.names:
         return None
-    word, parts = applied
-    types = [infer(part, env) for part in parts]
-    kind = word.result([part.kind if isinstance(part, ScalarType) else "" for part in types])
-    return None if kind is None else ScalarType(kind, word.name == "coalesce" and all(part.nullable for part in types))
+    return PickledType(known_type(declared.fields[declared.schema.names.index(name)]), origin=f"the field {name}")
 
 
 def declared_type(expr: Expr) -> ColumnType | None:
     """Return the type that the annotation of an opaque function declares for its results, or None."""
     function = getattr(expr, "function", None)
+    while (inner := getattr(function, "function", None)) is not None:  # a function of two rows, seen from one of them
+        function = inner
     return None if function is None else type_of_hint(hints_of(function).get("return", Any))
+
+
+def _origin(expr: Expr, env: Env) -> str:
+    """Return what gives values of an unknown type: the operator, the function, and the line of the lambda."""
+    parts = list(expr.walk())
+    opaque = next((part for part in parts if isinstance(part, (Opaque, Call))), None)
+    written = next((part.written for part in (opaque, *parts) if part is not None and part.written is not None), None)
+    place = [] if written is None else [f"lambda in {place_of(*written)}"]
+    if isinstance(opaque, Call) or (opaque is not None and opaque.name != "<lambda>"):
+        place = [f"the function {opaque.name}", *(each.replace("lambda ", "") for each in place)]
+    return ", ".join([*([f"operator {env.operator}"] if env.operator else []), *place])
 
 
 def convert_sql(text: str, have: ColumnType, want: ColumnType) -> str:
@@ -184,7 +214,10 @@ def convert_sql(text: str, have: ColumnType, want: ColumnType) -> str:
     if as_nullable(have) == as_nullable(want):
         return text
     if isinstance(have, ScalarType) and have.kind == "none":
-        return f"cast(null as {want.ddl})"
+        if isinstance(want, ScalarType):
+            return f"cast({text} as {want.ddl})"  # it may raise
+        if "raise_error" not in text:
+            return f"cast(null as {want.ddl})"
     if not isinstance(have, RecordType) or not isinstance(want, RecordType):
         raise NotNative("values of different types come together")
     fields = zip(have.fields, want.fields, strict=True)
@@ -251,14 +284,19 @@ def _attribute(expr: Any, env: Env) -> Sql:
     operand = _translate(expr.operand, env)
     if operand.type == ANY:
         return operand
+    if operand.type == NONE:
+        return Sql(f"cast({error_marker(_no_attribute(expr.name))} as boolean)", NONE, True)
     plain = isinstance(operand.type, RecordType) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
     if not plain or is_taken(expr.name):
         raise NotNative(f"the attribute {expr.name} is read in Python")
     found = PayloadRef(as_nullable(operand.type, False), operand.text).field(expr.name)
     if not operand.type.nullable:
         return Sql(found.text, found.type, operand.raises)
-    error = AttributeError(f"'NoneType' object has no attribute {expr.name!r}")
-    return Sql(f"if({operand.text} IS NULL, {error_marker(error)}, {found.text})", found.type, True)
+    return Sql(f"if({operand.text} IS NULL, {error_marker(_no_attribute(expr.name))}, {found.text})", found.type, True)
+
+
+def _no_attribute(name: str) -> AttributeError:
+    return AttributeError(f"'NoneType' object has no attribute {name!r}")
 
 
 def _choose(expr: Any, env: Env) -> Sql:
@@ -280,7 +318,8 @@ def _applied(expr: Any, env: Env) -> Sql:
         raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
         return _membership(parts[0].value, parts[1], env)
-    return apply(word, [_translate(part, env) for part in parts])
+    arguments = [_translate(part, env) for part in parts]
+    return (apply_to_list if isinstance(arguments[0].type, ListType) else apply)(word, arguments)
 
 
 def _membership(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from streamdsl.errors import SchemaError, closest
+from streamdsl.errors import SchemaError, UnsupportedOnSpark, closest
 from streamdsl.expr.schema import Schema
 from streamdsl.io.layout import column_of_ends
 from streamdsl.plan.node import Source
@@ -111,8 +111,13 @@ def _no_column(node: Source, name: str, columns: Mapping[str, FrameColumn]) -> S
 
 
 def _with_positions_inside(column: FrameColumn) -> tuple[bool, Column]:
-    """Return a column whose nested fields are named by position, and whether it had to be cast."""
+    """Return a column whose nested fields are named by position, and whether it had to be cast; no VARIANT inside can be."""
     kind, numbered = column.field.dataType, _with_numbered_fields(column.field.dataType)
+    if kind != numbered and holds_variant(kind):
+        raise UnsupportedOnSpark(
+            f"the query reads the column {column.name!r} of Spark's type {column.kind}, which holds VARIANT values beside others",
+            hint="drop the column, or select what is needed of it into columns of their own",
+        )
     return (False, col(column.text)) if kind == numbered else (True, col(column.text).cast(numbered))
 
 
@@ -122,3 +127,14 @@ def _with_numbered_fields(kind: DataType) -> DataType:
             [StructField(f"f{i}", _with_numbered_fields(field.dataType), field.nullable) for i, field in enumerate(kind.fields)]
         )
     return ArrayType(_with_numbered_fields(kind.elementType), kind.containsNull) if isinstance(kind, ArrayType) else kind
+
+
+def holds_variant(kind: DataType) -> bool:
+    """Say whether values of a type of Spark's are VARIANT, or hold such values."""
+    if isinstance(kind, StructType):
+        return any(holds_variant(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return holds_variant(kind.elementType)
+    if isinstance(kind, MapType):
+        return holds_variant(kind.keyType) or holds_variant(kind.valueType)
+    return bool(kind.typeName() == "variant")

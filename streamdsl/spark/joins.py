@@ -48,7 +48,7 @@ def _projected_in_python(
 ) -> Flow:
     assert node.projection is not None
     columns = [*times, "lle", "rle", "lp", "rp", *pairs.key_columns]
-    out = infer(node.projection, pairs.env(scope))
+    out = infer(node.projection, pairs.env(scope, low.label(node)))
     low.note(node, "rows", f"its projection: {why}")
     living = lambda: pairs.make().selectExpr(*columns)  # noqa: E731
     made = stages.project_pairs(low, node, pairs, living, scope.level, out)

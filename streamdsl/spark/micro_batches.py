@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import DataType
 
 from streamdsl.errors import SchemaError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks.names import column_of
+from streamdsl.spark.frame_layout import holds_variant
 from streamdsl.spark.public_frame import backquoted
 
 if TYPE_CHECKING:
@@ -61,19 +62,9 @@ def _storable(column: str, name: str, kind: DataType) -> str:
     quoted = backquoted(name)
     if kind.typeName() == "variant":
         return f"to_json({column}) as {quoted}"
-    if _holds_variant(kind):
+    if holds_variant(kind):
         raise SchemaError(
             f"the column {name!r} holds values whose type nothing declares, inside others",
             hint="declare the type: annotate the function, module or field, or select the values into columns of their own",
         )
     return f"{column} as {quoted}"
-
-
-def _holds_variant(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_holds_variant(field.dataType) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _holds_variant(kind.elementType)
-    if isinstance(kind, MapType):
-        return _holds_variant(kind.keyType) or _holds_variant(kind.valueType)
-    return bool(kind.typeName() == "variant")

@@ -37,7 +37,7 @@ def _in_python(low: LoweringContext, node: AsofJoin, flows: Sequence[Flow], scop
     unit = common_unit(*(flow.unit for flow in flows))
     right = dataclasses.replace(flows[1], type=as_nullable(flows[1].type)) if node.outer else flows[1]
     pairs = JoinPairs(flows[0], right, flows[0].make, flows[0].keys)
-    out = pairs.type if node.projection is None else infer(node.projection, pairs.env(scope))
+    out = pairs.type if node.projection is None else infer(node.projection, pairs.env(scope, low.label(node)))
     keys = (node.matching.left_key, node.matching.right_key)
     by = stages.with_join_keys(low, node, flows, keys, scope) if keys[0] is not None else None
     fragment = dataclasses.replace(node, left=Source("left", None, unit), right=Source("right", None, unit))

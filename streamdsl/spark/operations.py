@@ -10,7 +10,7 @@ from streamdsl.errors import UnitError
 from streamdsl.expr.predicates import NotBooleanError
 from streamdsl.expr.scalar_functions import ScalarFunction
 from streamdsl.spark import string_functions
-from streamdsl.spark.column_types import ANY, BOOL, FLOAT, INT, STR, ScalarType, as_nullable
+from streamdsl.spark.column_types import ANY, BOOL, FLOAT, INT, NONE, STR, ScalarType, as_nullable
 from streamdsl.spark.sql_text import NotNative, Sql, double, floor_div, integer, moved_time, plus_time
 from streamdsl.spark.task_errors import error_marker, not_none, python_error
 from streamdsl.temporal import INFINITY
@@ -27,6 +27,8 @@ def truth(condition: Sql) -> Sql:
     kind = condition.kind
     tests = {"bool": "{}", "any": "{}", "int": "{} <> 0L", "float": "{} <> 0D", "str": "{} <> ''"}
     if kind == "none":
+        if condition.raises:
+            raise NotNative("Python raises in any case")
         return Sql("false", BOOL)
     text = tests[kind].format(condition.text)
     return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
@@ -43,6 +45,8 @@ def predicate_truth(condition: Sql) -> Sql:
 
 def apply(word: ScalarFunction, arguments: Sequence[Sql]) -> Sql:
     """Return the SQL of a function of its arguments; raises `NotNative` where the table has no SQL form for their types."""
+    if any(argument.type == NONE and argument.raises for argument in arguments):
+        raise NotNative("Python raises in any case")
     if word.name == "is_none":
         return _is_none(arguments[0])
     kinds = tuple(argument.kind for argument in arguments)

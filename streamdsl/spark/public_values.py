@@ -10,7 +10,17 @@ from datetime import date, time
 from typing import Any
 
 from streamdsl.errors import SchemaError, shortened
-from streamdsl.spark.column_types import ColumnType, JsonType, ListType, PickledType, RecordType, ScalarType, as_nullable
+from streamdsl.spark.codec import as_number
+from streamdsl.spark.column_types import (
+    ColumnType,
+    JsonType,
+    ListType,
+    NumberType,
+    PickledType,
+    RecordType,
+    ScalarType,
+    as_nullable,
+)
 from streamdsl.temporal.payload import fields_of, is_dataclass
 
 
@@ -21,7 +31,7 @@ def public_type(kind: ColumnType) -> ColumnType:
     ScalarType(kind='float', nullable=True)
     """
     if isinstance(kind, PickledType):
-        return JsonType() if kind.declared is None else as_nullable(public_type(kind.declared))
+        return JsonType(origin=kind.origin) if kind.declared is None else as_nullable(public_type(kind.declared))
     if isinstance(kind, RecordType):
         return dataclasses.replace(kind, fields=tuple(map(public_type, kind.fields)))
     return dataclasses.replace(kind, item=public_type(kind.item)) if isinstance(kind, ListType) else kind
@@ -42,6 +52,8 @@ def public_value(value: Any, kind: ColumnType) -> Any:
         if found.keys() != set(kind.schema.names):
             raise _not_as_declared(value, f"a payload with the fields {', '.join(kind.schema.names)}")
         return {f"f{i}": public_value(found[name], kind.fields[i]) for i, name in enumerate(kind.schema.names)}
+    if isinstance(kind, NumberType):
+        return as_number(value)
     if isinstance(kind, ListType):
         return [public_value(item, kind.item) for item in value]
     return _public_scalar(value, kind) if isinstance(kind, ScalarType) else value

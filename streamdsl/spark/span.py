@@ -26,8 +26,9 @@ from streamdsl.plan.node import (
 )
 from streamdsl.spark import stages
 from streamdsl.spark.column_types import NONE, ColumnType, ListType, PickledType, RecordType, as_nullable, unify
-from streamdsl.spark.expressions import convert_sql, declared_type, to_items, to_sql, to_test
+from streamdsl.spark.expressions import convert_sql, infer, to_items, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupScope, window_clause
+from streamdsl.spark.inferred_types import item_type
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import Alter, Filter, Flatten, Reencode
@@ -58,8 +59,7 @@ def select_many(low: LoweringContext, node: SelectMany, scope: GroupScope) -> Fl
     try:
         items, kind = to_items(node.items, env)
     except NotNative as why:
-        declared = declared_type(node.items)
-        kind = PickledType(declared.item if isinstance(declared, ListType) else None)
+        kind = item_type(infer(node.items, env))
         return stages.map_rows(low, node, flow, scope, Flatten(node.items), why, kind)
     low.note(node, "native")
     return flow.select(kind, p=f"explode({items})")
@@ -146,7 +146,8 @@ def match(low: LoweringContext, node: Match, scope: GroupScope) -> Flow:
     flow = low.lower(node.input, scope)
     by = None if node.key is None else [stages.with_key(low, node, flow, scope, node.key)[0]]
     fragment = replace(node, input=Source("in", None, flow.unit), key=None)
-    taken = (PickledType() if step.many else as_nullable(flow.type, step.optional) for step in node.steps)
+    many = PickledType(ListType(flow.type, False))
+    taken = (many if step.many else as_nullable(flow.type, step.optional) for step in node.steps)
     out = RecordType(node.schema, tuple(taken))
     return stages.apply_groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", out, by)
 

@@ -40,6 +40,17 @@ def _strip(name: str, text: Sql, characters: Sql | None = None) -> Sql:
     return Sql(f"trim({_SIDES[name]} {given} FROM {text.text})", STR, text.raises or characters.raises)
 
 
+def _is_space(name: str, text: Sql) -> Sql:
+    return Sql(f"({text.text} <> '' AND trim(BOTH {_white_space()} FROM {text.text}) = '')", BOOL, text.raises)
+
+
+def _without_end(name: str, text: Sql, part: Sql) -> Sql:
+    raises, rest = text.raises or part.raises, f"char_length({text.text}) - char_length({part.text})"
+    if name == ".removeprefix":
+        return Sql(f"if(startswith({text.text}, {part.text}), right({text.text}, {rest}), {text.text})", STR, raises)
+    return Sql(f"if(endswith({text.text}, {part.text}), left({text.text}, {rest}), {text.text})", STR, raises)
+
+
 def _replace(name: str, text: Sql, old: Sql, new: Sql) -> Sql:
     if not old.literal or old.text == "''":
         raise NotNative("Spark replaces an empty text by nothing")
@@ -84,6 +95,8 @@ SQL: Final[Mapping[str, Callable[..., Sql]]] = {
     **dict.fromkeys(_SIDES, _strip),
     ".find": _find,
     ".replace": _replace,
+    ".isspace": _is_space,
+    **dict.fromkeys((".removeprefix", ".removesuffix"), _without_end),
     "length": _length,
     "[]": _item,
     "[:]": _slice,

@@ -30,10 +30,18 @@ def to_ticks(column: str, text: str, kind: str, unit: Unit) -> str:
             f"the column {column!r} holds {kind}, but the stream counts plain ticks",
             hint='give the source a calendar unit, for example unit="us"',
         )
-    micros = {"timestamp": f"unix_micros({text})", "timestamp_ntz": _local_micros(text), "date": _midnight(text)}.get(kind)
-    if micros is None:
+    if kind not in ("date", "timestamp", "timestamp_ntz"):
         raise SchemaError(f"the column {column!r} holds {kind}, which is no time", hint="cast it to a timestamp or a bigint")
-    return _scaled(micros, unit)
+    return _scaled(micros_in_utc(text, kind), unit)
+
+
+def micros_in_utc(text: str, kind: str) -> str:
+    """Return the SQL of a date or timestamp as microseconds; without a zone it is in UTC, whatever the session's zone.
+
+    >>> micros_in_utc("t", "timestamp")
+    'unix_micros(t)'
+    """
+    return {"timestamp": f"unix_micros({text})", "timestamp_ntz": _local_micros(text), "date": _midnight(text)}[kind]
 
 
 def _midnight(text: str) -> str:

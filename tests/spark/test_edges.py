@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import TimeOverflow, UnsupportedOnSpark
-from tests.spark.helpers import check, stream
+from streamdsl.denote import denote
+from streamdsl.errors import TimeOverflow, UnsupportedOnSpark, UserCodeError
+from streamdsl.plan.node import Source
+from streamdsl.spark import SourceFrame, translated
+from streamdsl.spark.exact_sums import is_float
+from streamdsl.spark.source_frames import source_of_frame
+from tests.spark.helpers import check, check_noted, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -141,6 +149,96 @@ def test_odd_values_rank_as_in_python(name: str) -> None:
         check(largest.select(lambda e: (e._0, e._1.n)), {"s": rows}, native=True)
 
 
+WHOLE_QUANTILES: list[list[int | None]] = [
+    [1, 2, 4],
+    [1, 2, 4, 8],
+    [3, 3],
+    [7],
+    [None, None],
+    [None, 5, 6],
+    [2**53 + 1, 2**53 + 1, 2**53 + 3],
+    [2**53 + 1, 2**53 + 3, 2**62 + 1, -5],
+    [2**63 - 1, -(2**63)],
+    [2**63 - 1, 2**63 - 2, 0, -1],
+    [-(2**63), -(2**63) + 1, 10**18 + 7, 12, None, -3],
+]
+
+
+def test_quantiles_of_integers_are_integers_or_floats_as_in_python() -> None:
+    rows = [(n % 3, 5, {"case": case, "v": v}) for case, values in enumerate(WHOLE_QUANTILES) for n, v in enumerate(values)]
+    shares: dict[str, Any] = {f"q{n}": q for n, q in enumerate((0.5, 0.3, 0.9, 0, 1, Fraction(1, 3), 0.75))}
+    quantiles: dict[str, Any] = {name: sd.quantile(lambda e: e.v, q) for name, q in shares.items()}
+    for windows in (stream().group_by("case").tumbling_window(5), stream().group_by("case").snapshot_window()):
+        query = windows.aggregate(**quantiles, m=sd.median(lambda e: e.v))
+        expected = check(query, {"s": sd.CHT.from_rows(rows)}, native=True)
+        found = query.run({"s": [sd.Insert(i, *row) for i, row in enumerate(rows)]}, engine="spark").cht()
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_integers_and_floats_in_one_column_are_told_apart() -> None:
+    rows = {"s": sd.CHT.from_rows([(n, n + 3, {"v": n * n}) for n in range(9)])}
+    medians = stream().snapshot_window().aggregate(m=sd.median(lambda e: e.v), v=sd.max(lambda e: e.v))
+    check(medians.where(lambda e: (e.m > 4) & (e.m < 30)).select(m=lambda e: e.m * 2, v=lambda e: sd.is_none(e.m)), rows)
+    check(medians.to_edges(lambda e: e.m), rows)
+    check(medians.join(medians.select(m=lambda e: e.v), on="m"), rows)
+    check(medians.union(medians.select(m=lambda e: None, v=lambda e: e.v)), rows, native=True)
+    check(medians.tumbling_window(4).aggregate(n=sd.count_distinct(lambda e: e.m), top=sd.max(lambda e: e.m)), rows)
+
+
+COMPARED = "d decimal(12,3), day date, at timestamp, clock timestamp_ntz"
+
+
+def test_what_spark_compares_as_python_does_is_compared_natively(spark: Any) -> None:
+    moments = [datetime(2020, 1, day, hour, tzinfo=UTC) for day, hour in ((9, 3), (10, 2), (31, 23), (1, 0), (9, 3))]
+    known = [(Decimal(f"{n - 2}.{n}50"), each.date(), each, each.replace(tzinfo=None)) for n, each in enumerate(moments)]
+    values = [*known, (None, None, None, None)]
+    rows = [(n % 3, 5 + n % 2, n % 2, *value) for n, value in enumerate(values)]
+    frame = spark.createDataFrame(rows, f"le long, re long, k long, {COMPARED}")
+    columns = ("d", "day", "at", "clock")
+    made: dict[str, Any] = {
+        f"{name}_{column}": how(sd.col(column))
+        for column in columns
+        for name, how in (("low", sd.min), ("high", sd.max), ("some", lambda e: sd.quantile(e, 0.4, "inverted_cdf")))
+    }
+    history = {"s": sd.CHT.from_rows([(le, re, dict(zip(("k", *columns), row, strict=True))) for le, re, *row in rows])}
+    windows = stream().group_by("k").tumbling_window(6)
+    ordered = stream().select(d=lambda e: e.d, k=lambda e: e.k).tumbling_window(6)
+    listed: dict[str, Any] = {"first": sd.first(lambda e: e.d), "last": sd.last(lambda e: e.d), "all": sd.collect(lambda e: e.d)}
+    medians = stream().where(lambda e: e.k == 0).tumbling_window(6).aggregate(m=sd.median(lambda e: e.d))
+    for query in (windows.aggregate(**made), ordered.aggregate(**listed), medians):
+        flows = {"s": source_of_frame(Source("s", None, "tick"), SourceFrame(frame))}
+        assert check_noted(query, history, denote(query.plan(), history), flows=flows)
+
+
+def test_rows_that_start_together_are_in_the_order_of_their_payloads(spark: Any) -> None:
+    first = datetime(2020, 1, 9, 3, tzinfo=UTC)
+    later = [
+        timedelta(microseconds=n) for n in (0, 1, 10**6, 10**6 + 7, 6 * 10**7, 11 * 36 * 10**8, 30 * 86400 * 10**6, -(10**15))
+    ]
+    moments = [None, *(first + each for each in later)]
+    rows = [
+        (1, 9, k, n, at and at.date(), *((at, None) if k else (None, at and at.replace(tzinfo=None))))
+        for k in range(2)
+        for n, at in enumerate(moments)
+    ]
+    frame = spark.createDataFrame(rows, "le long, re long, k long, n long, day date, at timestamp, clock timestamp_ntz")
+    names = ("k", "n", "day", "at", "clock")
+    history = {"s": sd.CHT.from_rows([(le, re, dict(zip(names, row, strict=True))) for le, re, *row in rows])}
+    for order in ("day", "at", "clock"):
+        payloads: Any = stream().select(k=lambda e: e.k, t=sd.col(order), n=lambda e: e.n)
+        windows = payloads.group_by("k").tumbling_window(9)
+        query = windows.aggregate(first=sd.first(lambda e: e.n), last=sd.last(lambda e: e.t), all=sd.collect(lambda e: e.t))
+        flows = {"s": source_of_frame(Source("s", None, "tick"), SourceFrame(frame))}
+        assert check_noted(query, history, denote(query.plan(), history), flows=flows)
+
+
+def test_nothing_lies_between_two_decimals(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, Decimal(1)), (1, Decimal(2))], "le long, d decimal(5,1)")
+    found = stream().tumbling_window(6).aggregate(m=sd.median(lambda e: e.d)).on_spark(spark).batch(frame)
+    with pytest.raises(UserCodeError, match=r"TypeError.*'decimal.Decimal' and 'float'"), translated():
+        found.collect()
+
+
 @pytest.mark.parametrize("direction", ["back", "forward", "nearest"])
 def test_the_nearest_rows_of_all_time_are_found(direction: Any) -> None:
     first, last = -(2**63), 2**63 - 2
@@ -242,6 +340,12 @@ def test_sums_of_integers_are_exact_until_they_leave_int64() -> None:
     check(means, {"s": sd.CHT.from_rows([(1, 6, {"v": largest}), (2, 7, {"v": largest}), (3, 4, {"v": least})])}, native=True)
     with pytest.raises(OverflowError):
         query.run({"s": [sd.Insert(i, 1, 4, {"v": largest}) for i in range(2)]}, engine="spark")
+
+
+def test_the_smallest_integer_is_a_sum_of_digits_too(spark: Any) -> None:
+    sums = "-9223372036854775807L - 1L, -9007194959773697L, -9007194959773696L, -9007194959773695L, 0L, 9007194959773695L"
+    found = spark.sql(f"select {is_float('x')} as fits from (select explode(array({sums})) as x)").collect()
+    assert [row.fits for row in found] == [False, False, False, True, True, True]
 
 
 def test_integer_keys_that_are_none_meet_each_other_only() -> None:

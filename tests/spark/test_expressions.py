@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
+from streamdsl.denote import denote
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
@@ -20,14 +21,16 @@ from streamdsl.expr.scalar_functions import SCALAR_FUNCTIONS, ScalarFunction
 from streamdsl.expr.schema import Schema
 from streamdsl.io.readers import bind
 from streamdsl.plan.node import Select, Source, Where
-from streamdsl.spark import run_batch
+from streamdsl.spark import SourceFrame, run_batch, translated
 from streamdsl.spark.column_types import type_of_payloads
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.operations import SQL
+from streamdsl.spark.source_frames import source_of_frame
 from streamdsl.spark.sql_text import NotNative
 from streamdsl.testing import assert_cht_equal
 from tests.laws.places import PLACES, SOME, bindings
 from tests.laws.words import BIG, INTS, OTHERS, TEXTS, VALUES, fields, native, node, rows
+from tests.spark.helpers import PYTHON, check_noted, physical_plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -232,6 +235,53 @@ def test_items_and_slices_with_constant_places() -> None:
     slices = [Function("[:]", (A, Constant(lo), Constant(hi), Constant(None))) for lo in places for hi in places]
     items = [Function("[]", (A, Constant(place))) for place in places[1:]]
     check_values([*slices, *items], [{"a": text} for text in TEXTS])
+
+
+NAN = math.nan
+LISTS: list[Any] = [[], [1], [3, None, -7], [None], [2**53 + 1, 0]]
+OF_LISTS: dict[str, Callable[[Any], Any]] = {
+    "length": lambda e: sd.functions.length(e.a) + sd.functions.length(e.c),
+    "an item": lambda e: sd.when(sd.functions.length(e.a) > 1).then((e.a[1], e.a[-2], e.a[e.n - 3])).otherwise(None),
+    "membership": lambda e: (
+        sd.functions.contains(e.a, e.n),
+        sd.functions.contains(e.a, None),
+        sd.functions.contains(e.a, 2.0**53),
+    ),
+    "membership of texts": lambda e: (sd.functions.contains(e.c, "\U0001f600"), sd.functions.contains(e.c, e.n)),
+    "membership of floats": lambda e: (sd.functions.contains(e.b, NAN), sd.functions.contains(e.b, e.n)),
+}
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_functions_of_lists_mean_what_python_means(spark: Any, name: str) -> None:
+    floats, texts = [[1.0, math.nan], [], [None], [-0.0], [0.5]], [["\U0001f600", None], [""], [], ["a", "3"], ["b"]]
+    rows = [{"n": n, "a": a, "b": b, "c": c} for n, (a, b, c) in enumerate(zip(LISTS, floats, texts, strict=True))]
+    columns = "le long, re long, n long, a array<long>, b array<double>, c array<string>"
+    frame = spark.createDataFrame([(1, 2, *row.values()) for row in rows], columns)
+    query = sd.source("s", unit="tick").select(OF_LISTS[name])
+    history = {"s": sd.CHT.from_rows([(1, 2, row) for row in rows])}
+    flows = {"s": source_of_frame(Source("s", None, "tick"), SourceFrame(frame))}
+    assert check_noted(query, history, denote(query.plan(), history), flows=flows)
+
+
+OF_BAD_LISTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "IndexError in user code: list index out of range": (lambda e: e.a[-3], [1, 2]),
+    "TypeError in user code: object of type 'NoneType' has no len": (lambda e: sd.functions.length(e.a), None),
+    "TypeError in user code: 'NoneType' object is not subscriptable": (lambda e: e.a[0], None),
+    "TypeError in user code: 'NoneType' object is not iterable": (lambda e: sd.functions.contains(e.a, 1), None),
+}
+
+
+@pytest.mark.parametrize("said", OF_BAD_LISTS)
+def test_functions_of_lists_fail_where_python_raises(spark: Any, said: str) -> None:
+    function, items = OF_BAD_LISTS[said]
+    query = sd.source("s", unit="tick").select(function)
+    with pytest.raises(UserCodeError, match=said):
+        query.run({"s": [sd.Insert(0, 1, 2, {"a": items})]})
+    found = query.on_spark(spark).batch(spark.createDataFrame([(1, items)], "le long, a array<long>"))
+    assert PYTHON.search(physical_plan(found)) is None
+    with pytest.raises(UserCodeError, match=said), translated():
+        found.collect()
 
 
 CHOICES: dict[str, Expr] = {

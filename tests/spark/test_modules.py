@@ -89,7 +89,7 @@ MODULES: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
     "cut": lambda s: s.count_window(2, output=sd.Output.CLIP).apply(Echo, lambda e: e.v),
     "point at end": lambda s: s.count_window(2, output=sd.Output.POINT_AT_END).apply(Echo, lambda e: e.v),
     "window lambda": lambda s: s.snapshot_window().aggregate(lambda w: f"{w.count()}{w.max(lambda e: e.k)}"),
-    "ints' median": lambda s: s.group_by("k").snapshot_window().aggregate(sd.median(lambda e: e.v)),
+    "truths' median": lambda s: s.group_by("k").snapshot_window().aggregate(sd.median(lambda e: e.v > 0)),
     "after a module": lambda s: (
         s.snapshot_window().apply(Shares(1)).where(lambda e: e.part > 0.3).group_by("key").apply(lambda g: g.to_edges())
     ),

@@ -223,7 +223,7 @@ def test_modules_declare_their_results() -> None:
         return values
 
     assert result_type(spread) == as_nullable(FLOAT)
-    assert result_type(untyped) is None
+    assert result_type(untyped) == PickledType()
     assert result_type(sd.max(lambda e: e.x).function, ScalarType("str")) == as_nullable(STR)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import SchemaError, UnsupportedOnSpark, UserCodeError
-from streamdsl.spark import translated
+from streamdsl.errors import FieldNotFound, SchemaError, UnsupportedOnSpark
 from tests.spark.helpers import PYTHON, physical_plan
 
 pytestmark = [pytest.mark.spark]
@@ -101,10 +100,31 @@ def test_declared_fields_that_are_not_read_are_columns_all_the_same(spark: Any, 
         query.batch({"s": wide.drop("a_map"), "t": wide})
 
 
-def test_an_error_tells_of_all_columns(spark: Any, plain: Any) -> None:
-    found = S.select(k=lambda e: e.k, money=lambda e: e.mony).on_spark(spark).batch(plain.selectExpr("*", "1.5D as money"))
-    with pytest.raises(UserCodeError, match="there is no field 'mony'; the fields are: k, v, money"), translated():
-        found.collect()
+@pytest.mark.parametrize("kind", ["named_struct('x', 1L, 'y', parse_json('1'))", "array(named_struct('x', parse_json('1')))"])
+def test_a_struct_with_a_variant_inside_is_refused_only_if_it_is_read(spark: Any, plain: Any, kind: str) -> None:
+    frame = plain.selectExpr("*", f"{kind} as held")
+    assert len(S.select(v=lambda e: e.v).on_spark(spark).batch(frame).collect()) == 4
+    for query in (S.where(lambda e: e.v > 1), S.select(held=lambda e: e.held)):
+        with pytest.raises(UnsupportedOnSpark, match=r"the column 'held' of Spark's type .*variant(.|\n)*Hint: drop the column"):
+            query.on_spark(spark).batch(frame)
+
+
+MISSPELT: dict[str, Any] = {
+    "a projection": S.select(k=lambda e: e.k, money=lambda e: e.mony),
+    "a filter of whole payloads": S.where(lambda e: e.mony > 1),
+    "a key": S.group_by("mony").tumbling_window(3).aggregate(n=sd.count()),
+    "a group": S.group_by("k").apply(lambda g: g.group_by("v").apply(lambda h: h.where(lambda e: e.mony > 1))),
+    "an aggregate": S.tumbling_window(3).aggregate(most=sd.max(lambda e: e.mony)),
+    "one side": S.left_join(T, on="k", select=lambda a, b: (a, b.mony)),
+    "another key": S.anti_join(T, on=("k", "mony")),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_field_that_a_frame_lacks_is_found_before_anything_runs(spark: Any, plain: Any, name: str) -> None:
+    query, frame = MISSPELT[name], plain.selectExpr("*", "1.5D as money")
+    with pytest.raises(FieldNotFound, match=r"there is no field 'mony'; the fields are: (.|\n)*did you mean 'money'\?"):
+        query.on_spark(spark).batch(frames(query, frame))
 
 
 def test_explain_shows_what_is_read(spark: Any, wide: Any) -> None:
