@@ -36,7 +36,7 @@ def run_outputs(
 ) -> list[Result[Any]]:
     """Run several plans as one graph, as `run` does one, and return their results in order."""
     limit = INFINITY if until is None else until
-    session = BoundedRun(plan, bindings, engine_options, limit)
+    session = _Run(plan, bindings, engine_options, limit)
     missing = [name for name in session.sources if name not in bindings]
     if missing:
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
@@ -57,7 +57,7 @@ def run_outputs(
     ]
 
 
-class BoundedRun(Session[Any]):
+class _Run(Session[Any]):
     """A session of several outputs, which keeps the steps of each; what is not final yet is not wanted."""
 
     undoes = False
@@ -85,11 +85,6 @@ class BoundedRun(Session[Any]):
             self.push(last, source)
             last = part
         return last
-
-    def taken(self) -> list[list[Piece]]:
-        """Return the steps of each output since the last call, and forget them."""
-        steps, self.steps = self.steps, [[] for _ in self.steps]
-        return steps
 
     def rejected_by(self, sources: Iterable[str]) -> Rejections:
         """Return what some sources have dropped or adjusted."""

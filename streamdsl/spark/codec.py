@@ -124,11 +124,8 @@ def _encode_items(values: Sequence[Any], kind: ListType) -> Any:
 def decode_table(array: Any, kind: ColumnType, schema: Schema | None) -> Table:
     """Return a payload column as a table; columns of native types are not converted to Python values."""
     if isinstance(kind, RecordType) and not kind.nullable:
-        return Table(
-            kind.schema,
-            {n: decode_column(array.flatten()[i], kind.fields[i]) for i, n in enumerate(kind.schema.names)},
-            len(array),
-        )
+        fields = zip(kind.schema.names, array.flatten(), kind.fields, strict=True)
+        return Table(kind.schema, {name: decode_column(column, field) for name, column, field in fields}, len(array))
     if isinstance(kind, ScalarType) and (schema is None or schema.shape is Shape.SCALAR):
         return Table(Schema.scalar(), {"value": decode_column(array, kind)}, len(array))
     payloads = decode(array, kind)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.engine.outcome import Outcome
-from streamdsl.engine.run import BoundedRun
+from streamdsl.engine.egress import FinalEgress
+from streamdsl.engine.query_session import Session
 from streamdsl.expr.nodes import Expr, Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Windowed
-from streamdsl.plan.outputs import Outputs
 from streamdsl.spark.codec import decode_column, decode_table, encode
 from streamdsl.spark.column_types import ColumnType
-from streamdsl.spark.portion import WindowPortion, portion_size
+from streamdsl.spark.portion import WindowPortion
 from streamdsl.spark.row_stage import PayloadColumn
-from streamdsl.temporal import INFINITY, Cti, Unit
+from streamdsl.temporal import INFINITY, Cti, Event, Insert, Unit
 from streamdsl.windows import Hopping
 
 _SOURCE: Final = "in"
@@ -34,11 +34,12 @@ class PortionStage:
     """The windows of a partition, whose rows come in order of portion (`j`), then of LE.
 
     A portion is a session with the rows of all groups, which is told the time before each further batch. So memory is that of the
-    windows that are open, however many rows a group or a portion has.
+    windows that are open, however many rows a group or a portion has. A portion has `size` windows.
     """
 
     node: Windowed
     windows: Hopping
+    size: int
     payload: PayloadColumn
     keys: tuple[PayloadColumn, ...]
     out: ColumnType
@@ -47,21 +48,20 @@ class PortionStage:
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the results of the windows, as batches."""
-        session: BoundedRun | None = None
+        session: PortionSession | None = None
         now = 0
         for batch in batches:
             for portion, part in _by_portion(batch):
                 rows, schema = self._rows(part)
                 if session is not None and portion == now:
-                    session.push([Cti(int(rows.le[0]))])
-                    yield self._encoded(session)
+                    yield self._encoded(session.push([Cti(int(rows.le[0]))]))
                 else:
                     if session is not None:
-                        yield self._ended(session)
-                    session, now = BoundedRun(Outputs((self._plan(portion, schema),)), {}, _UNLIMITED, self.until), portion
-                session.push(rows)
+                        yield self._encoded(session.end(self.until))
+                    session, now = PortionSession(self._plan(portion, schema), None, "final", _UNLIMITED, self.until), portion
+                yield self._encoded(session.push(rows))
         if session is not None:
-            yield self._ended(session)
+            yield self._encoded(session.end(self.until))
 
     def _rows(self, batch: Any) -> tuple[Inserts, Schema]:
         """Return rows and the schema of their payloads; in groups the keys are columns beside those of the payloads."""
@@ -76,8 +76,7 @@ class PortionStage:
 
     def _plan(self, portion: int, schema: Schema) -> Node:
         """Return the node over a portion of windows, in a group-apply for each key; payloads come out beside their keys."""
-        size = portion_size(self.windows)
-        plan: Node = replace(self.node, windows=WindowPortion(self.windows, portion * size, size))
+        plan: Node = replace(self.node, windows=WindowPortion(self.windows, portion * self.size, self.size))
         if self.keys:
             fields: tuple[Expr, ...] = tuple(Field(f"p{i}") for i in range(len(schema.columns)))
             bare = schema.shape in (Shape.SCALAR, Shape.OBJECT)
@@ -88,13 +87,9 @@ class PortionStage:
             plan = GroupApply(rows, Field(self.keys[level].column), plan, _KEYED)
         return plan
 
-    def _ended(self, session: BoundedRun) -> Any:
-        session.end(self.until)
-        return self._encoded(session)
-
-    def _encoded(self, session: BoundedRun) -> Any:
-        """Return the results that have been found since the last call."""
-        rows = Outcome(session.taken()[0], self.unit).cht().rows
+    def _encoded(self, events: Iterable[Event[Any]]) -> Any:
+        """Return the rows of a session's output as a batch."""
+        rows = [event for event in events if isinstance(event, Insert)]
         payloads = [row.payload for row in rows]
         keys = []
         for key in self.keys:
@@ -105,9 +100,23 @@ class PortionStage:
         return pa.RecordBatch.from_arrays([*columns, encode(payloads, self.out), *keys], names)
 
 
+class PortionSession(Session[Any]):
+    """A session without limits, of which all rows are final at its end, whatever the time of that is."""
+
+    undoes = False
+    _is_last = False
+
+    def _end(self) -> None:
+        super()._end()
+        self._is_last = True
+
+    def _final_frontier(self, egress: FinalEgress) -> int:
+        return INFINITY if self._is_last else super()._final_frontier(egress)
+
+
 def _by_portion(batch: Any) -> Iterator[tuple[int, Any]]:
     """Return the slices of a batch whose rows have the same portion."""
     numbers = batch.column("j").to_numpy()
     cuts = [*np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1)).tolist(), len(numbers)]
-    for first, end in zip(cuts, cuts[1:], strict=False):
+    for first, end in pairwise(cuts):
         yield int(numbers[first]), batch.slice(first, end - first)

@@ -261,8 +261,8 @@ def window_portions(
     keys = tuple(PayloadColumn(key.column, key.type) for key in flow.keys)
     payload = payload_of(flow.type, node.input.schema)
     fragment = replace(node, input=Source("in", None, flow.unit))
-    blob = ship(PortionStage(fragment, windows, payload, keys, out, flow.unit, low.until), low.label(node))
     size = portion_size(windows)
+    blob = ship(PortionStage(fragment, windows, size, payload, keys, out, flow.unit, low.until), low.label(node))
     spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
 
     def make() -> Any:
