@@ -150,17 +150,17 @@ def _encode_items(values: Sequence[Any], kind: ListType) -> Any:
 def decode_table(array: Any, kind: ColumnType, schema: Schema | None) -> Table:
     """Return a payload column as a table; columns of native types are not converted to Python values."""
     if isinstance(kind, RecordType) and not kind.nullable:
-        return Table(
-            kind.schema, {n: _column(array.flatten()[i], kind.fields[i]) for i, n in enumerate(kind.schema.names)}, len(array)
-        )
+        fields = zip(kind.schema.names, array.flatten(), kind.fields, strict=True)
+        return Table(kind.schema, {name: decode_column(column, field) for name, column, field in fields}, len(array))
     if isinstance(kind, ScalarType) and (schema is None or schema.shape is Shape.SCALAR):
-        return Table(Schema.scalar(), {"value": _column(array, kind)}, len(array))
+        return Table(Schema.scalar(), {"value": decode_column(array, kind)}, len(array))
     payloads = decode(array, kind)
     known = schema is not None and schema.shape in (Shape.SCALAR, Shape.OBJECT)
     return Table.from_payloads(payloads, schema) if known else Table.of_objects(payloads)
 
 
-def _column(array: Any, kind: ColumnType) -> Column:
+def decode_column(array: Any, kind: ColumnType) -> Column:
+    """Return a column's values as one of a table."""
     if isinstance(kind, ScalarType) and kind.kind in ("int", "float", "bool") and not array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))
     values = decode(array, kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,14 +14,12 @@ from streamdsl.denote import denote
 from streamdsl.engine.run import run
 from streamdsl.expr.nodes import Constant, Expr, Key, rebuilt
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.plan.node import GroupApply, Node, Source, Windowed
+from streamdsl.plan.node import GroupApply, Node, Source
 from streamdsl.plan.properties import with_parts
 from streamdsl.spark.codec import decode, decode_table, encode
 from streamdsl.spark.column_types import ColumnType
-from streamdsl.spark.portion import WindowPortion
 from streamdsl.spark.row_stage import PayloadColumn
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit
-from streamdsl.windows import Hopping
 
 TAG: Final = "tag"
 """The column with the index of the fragment's input that a row belongs to.
@@ -33,10 +30,7 @@ It is a text, so its Arrow type also tells whether the session uses large types 
 
 @dataclass(frozen=True, slots=True)
 class GroupStage:
-    """A fragment of a plan that runs on all rows of a group; memory is that of the group.
-
-    `portion` is the number of windows per call where no key divides the rows.
-    """
+    """A fragment of a plan that runs on all rows of a group; memory is that of the group."""
 
     plan: Node
     inputs: Mapping[str, PayloadColumn]
@@ -45,7 +39,6 @@ class GroupStage:
     out: ColumnType
     unit: Unit | None
     until: int
-    portion: int | None = None
 
     def run(self, table: Any) -> Any:
         """Return the output rows of one group."""
@@ -54,9 +47,6 @@ class GroupStage:
 
     def _bound(self, table: Any) -> Node:
         """Return the plan for this group, with the group's key as a constant; a group-apply has its own key."""
-        if self.portion is not None and isinstance(self.plan, Windowed) and isinstance(self.plan.windows, Hopping):
-            first = single_chunk(table, "j")[0].as_py() * self.portion
-            return dataclasses.replace(self.plan, windows=WindowPortion(self.plan.windows, first, self.portion))
         if self.key is None or isinstance(self.plan, GroupApply):
             return self.plan
         plan: Node = bind_key(self.plan, decode(single_chunk(table, self.key.column)[:1], self.key.type)[0])

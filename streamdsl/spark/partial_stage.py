@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -32,8 +32,14 @@ from streamdsl.windows import Clip, Hopping
 WindowKey = tuple[tuple[Any, ...], int]
 """The group keys as `payload_key`, and the number of the window."""
 
-_MAX_STATES: Final = 4096
-"""The most states that a task keeps at once."""
+_LIMIT: Final = 64 * 2**20
+"""The most bytes of states that a task keeps at once."""
+_ENTRY: Final = 512
+"""The bytes that a state takes besides those of its pickled form, for its key and its place."""
+_SAMPLE: Final = 16
+"""The most states that are pickled to measure all."""
+_UPDATES: Final = 4096
+"""States are measured again after so many updates at the earliest: they may grow though there are no more of them."""
 _WINDOWS_PER_MERGE: Final = 64
 """The number of adjacent windows of a group that one call merges."""
 
@@ -68,8 +74,9 @@ def _why_module(module: AnyUDA[Any, Any]) -> str | None:
 class PartialStage:
     """The map side: the rows of a partition are added to a state per group, window and aggregate.
 
-    A row is in the windows `lo` to `hi`. States are flushed at the end of the partition, or when there are `limit` of them; so a
-    window may have several states of a partition, and memory is bounded by `limit`.
+    A row is in the windows `lo` to `hi`. States are sent at the end of the partition. When they take more than `limit` bytes, the
+    half is sent that has been idle for longest; so a window may have several states of a partition, though seldom one that rows
+    still come for.
     """
 
     operator: str
@@ -77,11 +84,11 @@ class PartialStage:
     aggregates: tuple[BoundAgg, ...]
     reader: BatchReader
     keys: tuple[str, ...]
-    limit: int = _MAX_STATES
+    limit: int = _LIMIT
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the states of a partition's rows, as batches."""
-        held = _StateBuffer(self.keys)
+        held = _StateBuffer(self.keys, self.aggregates, self.limit)
         for batch in batches:
             keys = [batch.column(name).to_pylist() for name in self.keys]
             held.types = [batch.schema.field(name).type for name in self.keys]
@@ -89,12 +96,12 @@ class PartialStage:
             for (group, lo, hi), rows in _rows_by_windows(keys, batch).items():
                 key, mine = tuple(column[rows[0]] for column in keys), [members[row] for row in rows]
                 for w in range(lo, hi + 1):
-                    _, states = held.states.get((group, w), (key, None))
+                    _, states = held.states.pop((group, w), (key, None))
                     held.states[group, w] = (key, self._added(states, mine, self.windows.window(w)))
-                    if len(held.states) >= self.limit:
-                        yield held.flush(self.aggregates)
+                    if held.is_full():
+                        yield held.flush(-(-len(held.states) // 2))
         if held.states:
-            yield held.flush(self.aggregates)
+            yield held.flush(len(held.states))
 
     def _members(self, batch: Any) -> list[MemberRow]:
         columns = [self._arguments(agg, batch) for agg in self.aggregates]
@@ -144,27 +151,47 @@ def _rows_by_windows(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tup
 
 @dataclass(slots=True)
 class _StateBuffer:
-    """The states of a task by window, with the keys of their groups and the Arrow types of these."""
+    """The states of a task by window, the idlest first, with the keys of their groups and the Arrow types of these."""
 
     names: tuple[str, ...]
+    aggregates: Sequence[BoundAgg]
+    limit: int
     types: list[Any] = field(default_factory=list)
     states: dict[WindowKey, tuple[tuple[Any, ...], list[Held]]] = field(default_factory=dict)
+    _due: int = 1
+    """The number of states with which they are measured again."""
+    _updates: int = _UPDATES
+    """The number of updates until then."""
 
-    def flush(self, aggregates: Sequence[BoundAgg]) -> Any:
-        """Return all states as a batch, and drop them."""
-        keys = [key for key, _ in self.states.values()]
-        columns = [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
-        numbers = [w for _, w in self.states]
+    def is_full(self) -> bool:
+        """Say after an update whether the states take more than `limit` bytes, as a sample of them tells now and then."""
+        self._updates -= 1
+        n = len(self.states)
+        if n < self._due and self._updates > 0:
+            return False
+        sample = [states for _, states in islice(self.states.values(), 0, None, -(-n // _SAMPLE))]
+        size = sum(len(blob or b"") for blob in self._dumped(sample))
+        room = self.limit // (size // len(sample) + _ENTRY) - n
+        self._due = n + min(room, n) if room > 0 else n
+        self._updates = max(_UPDATES, size // _ENTRY)
+        return room <= 0
+
+    def flush(self, n: int) -> Any:
+        """Return the `n` states that have been idle for longest as a batch, and drop them."""
+        idle = list(islice(self.states.items(), n))
+        columns = [pa.array([key[i] for _, (key, _) in idle], kind) for i, kind in enumerate(self.types)]
+        numbers = [w for (_, w), _ in idle]
         columns += [pa.array(numbers, pa.int64()), pa.array([w // _WINDOWS_PER_MERGE for w in numbers], pa.int64())]
-        columns.append(pa.array(self._dumped(aggregates), pa.binary()))
-        self.states.clear()
+        columns.append(pa.array(self._dumped([states for _, (_, states) in idle]), pa.binary()))
+        for place, _ in idle:
+            del self.states[place]
         return pa.RecordBatch.from_arrays(columns, [*self.names, "w", "j", "held"])
 
-    def _dumped(self, aggregates: Sequence[BoundAgg]) -> list[bytes | None]:
+    def _dumped(self, held: Sequence[Sequence[Held]]) -> list[bytes | None]:
         try:
-            return dump_values([tuple(map(tuple, states)) for _, states in self.states.values()])
+            return dump_values([tuple(map(tuple, states)) for states in held])
         except Exception as error:
-            names = ", ".join(sorted({agg.function.label for agg in aggregates}))
+            names = ", ".join(sorted({agg.function.label for agg in self.aggregates}))
             raise UnsupportedOnSpark(
                 f"a state of {names} cannot be sent between Spark's workers: {type(error).__name__}: {error}",
                 hint="make states of what can be pickled, or set mergeable = False on the class",

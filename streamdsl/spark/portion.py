@@ -1,4 +1,4 @@
-"""Portions of a grid of windows: the windows that one Python call computes where no key partitions the rows."""
+"""Portions of a grid of windows: the windows of a group that one Python worker computes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import numpy as np
 from streamdsl.temporal.time import Ticks
 from streamdsl.windows import Grid, Hopping
 
-_WINDOWS: Final = 16
+_WINDOWS: Final = 64
 
 
 def portion_size(windows: Hopping) -> int:
     """Return the number of windows of a portion, which is large enough that few rows overlap two portions.
 
+    Each portion of a partition is a run of the engine, which takes some milliseconds: more portions, and sparse rows cost more.
+    Fewer, and the windows of one group are divided among fewer tasks.
+
     >>> portion_size(Hopping(10, 10)), portion_size(Hopping(100, 10))
-    (16, 160)
+    (64, 640)
     """
     return _WINDOWS * -(-windows.size // windows.hop)
 

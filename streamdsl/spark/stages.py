@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import GroupApply, Node, Source, TwoInputs, WindowAggregate
+from streamdsl.plan.node import GroupApply, Node, Source, TwoInputs, WindowAggregate, Windowed
 from streamdsl.plan.nodes.combining import PairJoin
 from streamdsl.plan.properties import expressions
 from streamdsl.spark import grid_sql
@@ -20,8 +20,10 @@ from streamdsl.spark.column_types import ColumnType, PickledType, RecordType, as
 from streamdsl.spark.expressions import Env, infer, to_sql
 from streamdsl.spark.flow import Flow, FrameFactory, GroupKey, GroupScope, JoinPairs, ddl_of
 from streamdsl.spark.group_stage import TAG, GroupStage
-from streamdsl.spark.lowering_context import ExecutionMode, LoweringContext
+from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
+from streamdsl.spark.portion import portion_size
+from streamdsl.spark.portion_stage import PortionStage
 from streamdsl.spark.row_stage import (
     BatchReader,
     Construct,
@@ -35,7 +37,7 @@ from streamdsl.spark.row_stage import (
     Step,
 )
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.sql_text import NotNative, Sql
+from streamdsl.spark.sql_text import NotNative, Sql, floor_div
 from streamdsl.windows import Hopping
 
 
@@ -204,20 +206,17 @@ def apply_groups(
     why: object,
     out: ColumnType,
     by: Sequence[FrameFactory] | None = None,
-    portion: int | None = None,
 ) -> Flow:
     """Return the result of a fragment of a plan over its inputs in Python, one call per group.
 
-    The frames `by` also have a key column `j`, with one call per key; with `portion` it is the number of a portion of windows.
+    The frames `by` also have a key column `j`, with one call per key.
     """
     flows = low.align(list(inputs.values()), scope)
     keys = flows[0].keys
     names = [key.column for key in keys] + (["j"] if by else [])
     _check_key(low, node, keys, scope.level)
-    how: ExecutionMode = "portions" if portion else "groups" if names else "one task"
-    low.note(node, how, why)
-    stage = replace(_stage(low, node, fragment, dict(zip(inputs, flows, strict=True)), scope, out), portion=portion)
-    blob = ship(stage, low.label(node))
+    low.note(node, "groups" if names else "one task", why)
+    blob = ship(_stage(low, node, fragment, dict(zip(inputs, flows, strict=True)), scope, out), low.label(node))
     frames = by or [flow.make for flow in flows]
 
     def make() -> Any:
@@ -246,6 +245,32 @@ def _tagged(flows: Sequence[Flow], frames: Sequence[Any], names: Sequence[str]) 
         payloads = [f"p as p{i}" if i == tag else f"cast(null as {flow.type.ddl}) as p{i}" for i, flow in enumerate(flows)]
         parts.append(frame.selectExpr(*names, f"'{tag}' as {TAG}", "le", "re", *payloads))
     return reduce(DataFrame.unionByName, parts)
+
+
+def window_portions(
+    low: LoweringContext, node: Windowed, windows: Hopping, flow: Flow, scope: GroupScope, why: object, out: ColumnType
+) -> Flow:
+    """Return the windows of a grid in Python, all groups of a partition together, one portion of windows after the other.
+
+    Rows are partitioned by their group and their portion, so the windows of a group that has many rows are divided.
+    """
+    _check_key(low, node, flow.keys, scope.level)
+    low.note(node, "portions", why)
+    for key in flow.keys:
+        check_portable(key.type)
+    keys = tuple(PayloadColumn(key.column, key.type) for key in flow.keys)
+    payload = payload_of(flow.type, node.input.schema)
+    fragment = replace(node, input=Source("in", None, flow.unit))
+    size = portion_size(windows)
+    blob = ship(PortionStage(fragment, windows, size, payload, keys, out, flow.unit, low.until), low.label(node))
+    spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
+
+    def make() -> Any:
+        rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
+        copies = rows.selectExpr(*flow.columns, spread).repartition(*flow.key_columns, "j").sortWithinPartitions("j", "le")
+        return copies.mapInArrow(run_in_worker(blob), ", ".join(_ddl(flow.keys, out))).where("le < re")
+
+    return Flow.of(out, flow.unit, make, flow.keys)
 
 
 def partial_aggregation(

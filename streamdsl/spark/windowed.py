@@ -15,14 +15,13 @@ from streamdsl.spark.aggregate_sql import native_aggregates, record_type
 from streamdsl.spark.aggregation_plan import AggregationPlan
 from streamdsl.spark.column_types import PickledType, RecordType
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
-from streamdsl.spark.flow import Flow, FrameFactory, GroupScope, window_clause
+from streamdsl.spark.flow import Flow, GroupScope, window_clause
 from streamdsl.spark.largest_rows import largest, operator_type
 from streamdsl.spark.lowering_context import LoweringContext
 from streamdsl.spark.partial_stage import why_not_partial
-from streamdsl.spark.portion import portion_size
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.row_stage import ProjectRows
-from streamdsl.spark.sql_text import NotNative, floor_div, integer, plus_time
+from streamdsl.spark.sql_text import NotNative, integer, plus_time
 from streamdsl.spark.window_members import in_grid, in_sessions, in_snapshots, members, snapshots, with_bounds
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import CalendarPeriods, Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
@@ -82,22 +81,10 @@ def _in_python(low: LoweringContext, node: WindowAggregate, flow: Flow, scope: G
 
 
 def _python_stage(low: LoweringContext, node: Windowed, flow: Flow, scope: GroupScope, why: object, out: Any) -> Flow:
+    if isinstance(node.windows, Hopping):
+        return stages.window_portions(low, node, node.windows, flow, scope, why, out)
     fragment = dataclasses.replace(node, input=Source("in", None, flow.unit))
-    if flow.keys or not isinstance(node.windows, Hopping):
-        return stages.apply_groups(low, node, fragment, {"in": flow}, scope, why, out)
-    windows = node.windows
-    fragment = dataclasses.replace(fragment, windows=windows)
-    portions = _in_portions(windows, flow, low.until)
-    return stages.apply_groups(low, node, fragment, {"in": flow}, scope, why, out, [portions], portion_size(windows))
-
-
-def _in_portions(windows: Hopping, flow: Flow, until: int) -> FrameFactory:
-    """Return a copy of each row per portion of windows that it overlaps, with the portion's number as column `j`."""
-    size = portion_size(windows)
-    spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
-    return lambda: (
-        flow.make().selectExpr("*", *grid_sql.bounds(windows, until)).where("lo <= hi").selectExpr("le", "re", "p", spread)
-    )
+    return stages.apply_groups(low, node, fragment, {"in": flow}, scope, why, out)
 
 
 def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, scope: GroupScope) -> Flow:
