@@ -77,7 +77,6 @@ class IcebergEvents(LakehouseEvents):
         from pyiceberg.exceptions import CommitFailedException
 
         paths = [f"{self._folder}/{file['name']}" for file in files]
-        seen = self._table.properties.get(_BATCH)
         for left in reversed(range(_TRIES)):
             # pyiceberg would try again by itself, blind to what the other one has committed: that may be this micro-batch.
             self._table.metadata.properties["commit.retry.num-retries"] = "0"
@@ -87,9 +86,10 @@ class IcebergEvents(LakehouseEvents):
                     change.add_files(paths, check_duplicate_files=False)
                 return
             except CommitFailedException:
-                self._table = self._open()
-                if not left or self._table.properties.get(_BATCH) != seen:
+                if not left:
                     raise
+                self._table = self._open()
+                self._check()
 
 
 def _create_file(io: Any, folder: str, name: str) -> Any:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamdsl.errors import SinkError
+from streamdsl.sinks.commit_file import AGAIN
 from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import distinct_columns
 from streamdsl.sinks.row_changes import event_table, normalized, row_events
@@ -43,11 +44,12 @@ class EventFiles:
         full = [batch for batch in batches if batch.num_rows]
         if not full:
             return
-        rows, name = pa.Table.from_batches(full).rename_columns(self.columns), f"{uuid.uuid4()}.parquet"
-        rows = cast_table(normalized(rows), self.schema, self.label)
-        with self.create(name) as file:
-            pq.write_table(rows, file)
-            size = file.tell()
+        with driver_errors(self.label):
+            rows = normalized(pa.Table.from_batches(full).rename_columns(self.columns))
+            rows, name = cast_table(rows, self.schema, f"the table {self.label}"), f"{uuid.uuid4()}.parquet"
+            with self.create(name) as file:
+                pq.write_table(rows, file)
+                size = file.tell()
         yield pa.record_batch([[name], [size], [rows.num_rows]], WRITTEN)
 
 
@@ -58,6 +60,7 @@ class LakehouseEvents(ABC):
 
     def __init__(self) -> None:
         self._table: Any = None
+        self._seen: int | None = None
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Write a micro-batch: what `session.feed` returns, or an Arrow table of events; `stream` is the id of its stream."""
@@ -70,7 +73,8 @@ class LakehouseEvents(ABC):
         """Open the table as it is now, and say whether it holds a micro-batch."""
         with driver_errors(self.label):
             self._table = self._open()
-            last = LastBatch() if self._table is None else self._last(*self._properties())
+            properties, self._seen = ({}, None) if self._table is None else self._properties()
+        last = LastBatch() if self._table is None else self._last(properties)
         return not last.needs(batch, stream, self.label)
 
     def files(self, events: Any, stream: str | None, *, comes: bool = True) -> EventFiles:
@@ -86,20 +90,27 @@ class LakehouseEvents(ABC):
             wide = widened_schema(before, now, f"the table {self.label}", has_rows=True, comes=comes)
             if new := _known(field for field in wide if field.name not in before.names):
                 self._widen(new)
-            return EventFiles(self._creator(), now.names, pa.schema([*before, *new]), f"the table {self.label}")
+            return EventFiles(self._creator(), now.names, pa.schema([*before, *new]), self.label)
 
     def commit(self, files: Sequence[Mapping[str, Any]], batch: int) -> None:
         """Add files, and the micro-batch's number, in one transaction, which fails if another one has added that meanwhile."""
         with driver_errors(self.label):
+            self._check()
             self._commit(files, batch)
 
-    def _last(self, properties: Mapping[str, Any], batch: int | None) -> LastBatch:
+    def _check(self) -> None:
+        """Raise `SinkError` if the table, as it is open now, has other micro-batches than `has` has seen."""
+        _, now = self._properties()
+        if now != self._seen:
+            raise SinkError(f"another process has written micro-batch {now} of the table {self.label} meanwhile", hint=AGAIN)
+
+    def _last(self, properties: Mapping[str, Any]) -> LastBatch:
         owner = properties.get(STREAM)
         if owner is None:
             raise SinkError(
                 f"a table {self.label} exists, and no stream has written it", hint="name another, or drop it to begin anew"
             )
-        return LastBatch(-1 if batch is None else batch, None if owner == UNNAMED else owner)
+        return LastBatch(-1 if self._seen is None else self._seen, None if owner == UNNAMED else owner)
 
     @abstractmethod
     def _open(self) -> Any:
