@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 LONGEST: Final = 63
@@ -29,6 +29,19 @@ def column_of(field: str, taken: Collection[str] = ()) -> str:
     lower = re.sub("[A-Z]", _written, plain) if re.search("[A-Z]", plain) else re.sub("^[^~]", _written, plain)
     found = (_shortened(name, field) for name in (plain, lower))
     return next((name for name in found if name.lower() not in used), _digested(plain, field))
+
+
+def distinct_columns(fields: Sequence[str]) -> list[str]:
+    """Return columns of fields that formats of files accept: not empty, without NUL, and different by more than case.
+
+    >>> distinct_columns(["", "v", "a b", "V", "n\\0"])
+    ['~', 'v', 'a b', '~56', 'n~00']
+    """
+    names: list[str] = []
+    for field in fields:
+        others = {each.lower() for each in names}
+        names.append(column_of(field, names) if field == "" or "\0" in field or field.lower() in others else field)
+    return names
 
 
 def field_of(column: str) -> str:

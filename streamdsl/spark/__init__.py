@@ -15,7 +15,7 @@ from streamdsl.spark.execution_notes import explain_spark, physical_plan
 from streamdsl.spark.frame_roles import Frames, SourceFrame, frames_by_source
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import public_frame
-from streamdsl.spark.sinks import DatabaseTable, ParquetTable
+from streamdsl.spark.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetTable
 from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
 from streamdsl.spark.spark_session import default_session, translated
 from streamdsl.spark.stream_metrics import Meter
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DatabaseTable",
+    "DeltaEvents",
     "Frames",
+    "IcebergEvents",
     "Meter",
     "OnSpark",
     "ParquetTable",

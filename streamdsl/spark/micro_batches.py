@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType
 
 from streamdsl.errors import SchemaError
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.sinks.names import column_of
+from streamdsl.sinks.names import distinct_columns
 from streamdsl.spark.frame_layout import holds_variant
 from streamdsl.spark.public_frame import backquoted
 
@@ -51,10 +51,7 @@ def storable(frame: DataFrame) -> DataFrame:
 
 def writable(frame: DataFrame) -> DataFrame:
     """Return a frame whose column names Spark's file formats accept: not empty, and different by more than case."""
-    names: list[str] = []
-    for name in frame.columns:
-        others = {each.lower() for each in names}
-        names.append(column_of(name, names) if name == "" or name.lower() in others else name)
+    names = distinct_columns(frame.columns)
     return frame if names == frame.columns else frame.toDF(*names)
 
 

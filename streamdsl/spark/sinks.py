@@ -65,6 +65,35 @@ class ParquetEvents(sinks.ParquetEvents):
         _take(self, frame, batch)
 
 
+class DeltaEvents(sinks.DeltaEvents):
+    """`streamdsl.sinks.DeltaEvents` for `foreachBatch`: Spark's workers write the files, and the driver commits them."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write a micro-batch."""
+        _append(self, frame, batch)
+
+
+class IcebergEvents(sinks.IcebergEvents):
+    """`streamdsl.sinks.IcebergEvents` for `foreachBatch`: Spark's workers write the files, and the driver commits them."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write a micro-batch."""
+        _append(self, frame, batch)
+
+
+def _append(sink: sinks.DeltaEvents | sinks.IcebergEvents, frame: DataFrame, batch: int) -> None:
+    """Write a micro-batch to a sink from the workers."""
+    stream = query_id(frame)
+    if sink.has(batch, stream):
+        _run(frame)
+        return
+    events = checked_events(frame)
+    files = sink.files(events.limit(0).toArrow().schema, stream)
+    numbered = events.toDF(*(f"c{place}" for place in range(len(events.columns))))
+    written = numbered.mapInArrow(files.write, "name string, size long, rows long").collect()
+    sink.commit([row.asDict() for row in written], batch)
+
+
 def _take(sink: sinks.DatabaseTable | sinks.ParquetEvents, frame: DataFrame, batch: int) -> None:
     """Write a micro-batch to a sink from the driver."""
     taken: list[Any] = []

@@ -46,6 +46,8 @@ CLASSES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "Step": (("papers.secret.simulation", "pattern"), _PAPER),
     "Grid": (("papers.secret.start", "windows.grid"), _PAPER),
     "DatabaseTable": (("sinks.database", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
+    "DeltaEvents": (("sinks.delta", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
+    "IcebergEvents": (("sinks.iceberg", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "ParquetEvents": (("sinks.event_files", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "ParquetTable": (("sinks.table_files", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -20,7 +21,8 @@ import pytest
 import streamdsl as sd
 from streamdsl.engine.id_texts import id_text
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.sinks import DatabaseTable, ParquetEvents, ParquetTable
+from streamdsl.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetEvents, ParquetTable
+from streamdsl.sinks.names import distinct_columns
 from streamdsl.sinks.statements import quoted
 from streamdsl.temporal.pandas_frames import column_names
 from tests.laws.choices import Random, given
@@ -89,9 +91,10 @@ class Stream:
     """A random stream: legal physical events, with ids that are used again as soon as they may, and what they mean so far."""
 
     rng: Random
+    of: Sequence[Kind] = field(default_factory=lambda: KINDS)
 
     def __post_init__(self) -> None:
-        self.kinds = {name: self.rng.choice(KINDS) for name in self.rng.sample(NAMES, self.rng.randint(1, 6))}
+        self.kinds = {name: self.rng.choice(self.of) for name in self.rng.sample(NAMES, self.rng.randint(1, 6))}
         self.late = {name: self.rng.choice([0, 0, 3, 8]) for name in self.kinds}
         self.rows: dict[tuple[str, int], tuple[int, dict[str, Any]]] = {}
         self.known: dict[Any, tuple[int, int]] = {}
@@ -212,3 +215,51 @@ def test_events_in_files_are_those_that_went_out(seed: int) -> None:
             ParquetEvents(f"{folder}/t").write(events, batch)
             sent += events.num_rows
         assert pq.read_table(f"{folder}/t").num_rows == sent
+
+
+def in_events(events: Any, kinds: dict[str, Kind]) -> list[str]:
+    """Return the rows that physical events mean, in whatever order they are."""
+    names = [*PHYSICAL, *column_names(list(kinds), PHYSICAL)]
+    columns = dict(zip(kinds, distinct_columns(names)[len(PHYSICAL) :], strict=True))
+    ends: defaultdict[tuple[str, int], Counter[int | None]] = defaultdict(Counter)
+    payloads = {}
+    for event in events.to_pylist():
+        key = event["id"], event["le"]
+        if event["kind"] == "insert":
+            ends[key][event["re"]] += 1
+        elif event["kind"] == "retract":
+            ends[key][event["re"]] -= 1
+            ends[key][event["re_new"]] += 1
+        if event["kind"] in ("insert", "retract"):
+            payloads[key] = [(name, read(event.get(columns[name]), kind.of_file)) for name, kind in kinds.items()]
+    return sorted(repr((*key, re, payloads[key])) for key, found in ends.items() for re in +found if re is None or re > key[1])
+
+
+SIMPLE = [kind for kind in KINDS if not isinstance(kind.values[0], (Decimal, time, timedelta, list)) and 2**63 not in kind.values]
+"""Values whose type any of them tells, and that Delta and Iceberg hold."""
+
+
+@examples(10)
+@given(SEEDS)
+def test_what_a_delta_table_holds_is_what_went_in(seed: int) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    stream = Stream(Random(seed), SIMPLE)
+    with TemporaryDirectory() as folder:
+        for batch, events, meant in batches(stream):
+            for _ in range(2):
+                DeltaEvents(f"{folder}/t").write(events, batch, "stream")
+            assert in_events(deltalake.DeltaTable(f"{folder}/t").to_pyarrow_table(), stream.kinds) == meant
+
+
+@examples(6)
+@given(SEEDS)
+def test_what_an_iceberg_table_holds_is_what_went_in(seed: int) -> None:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    stream = Stream(Random(seed), SIMPLE)
+    with TemporaryDirectory() as folder:
+        catalog = sql.SqlCatalog("here", uri=f"sqlite:///{folder}/catalog", warehouse=f"file://{folder}")
+        catalog.create_namespace("db")
+        for batch, events, meant in batches(stream):
+            for _ in range(2):
+                IcebergEvents(lambda: catalog, "db.t").write(events, batch, "stream")
+            assert in_events(catalog.load_table("db.t").scan().to_arrow(), stream.kinds) == meant
