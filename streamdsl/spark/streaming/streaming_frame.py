@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, with_hint
-from streamdsl.io.binding import Bound
+from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, level_of_caller, with_hint
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frame_roles import SourceFrame
+from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.source_frames import events_of_frame
+from streamdsl.spark.source_frames import events_of_frame, events_of_history, source_of_frame
 from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import with_metrics
-from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
+from streamdsl.spark.streaming.bounded_inputs import StreamInputs, precompute_bounded
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
@@ -49,38 +49,46 @@ _KIND: Final = (
 )
 
 
-def streaming_frame(
-    plan: Node,
-    spark: SparkSession,
-    frames: Mapping[str, SourceFrame],
-    emit: EmitMode | Emit,
-    own: Mapping[str, Bound] | None = None,
-) -> DataFrame:
-    """Return the physical events of a plan over streaming frames, with metrics; `own` are sources bound in the query."""
+def streaming_frame(spark: SparkSession, inputs: StreamInputs, emit: EmitMode | Emit) -> DataFrame:
+    """Return the physical events of a plan over streaming frames, with metrics."""
     _check_settings(spark)
     shards = shard_ids(spark, int(spark.conf.get(_PARTITIONS) or 1))
-    stages, flows, unit = lay_out_stages(plan, frames, shards, emit, own)
+    stages = lay_out(inputs.plan, inputs.flows, shards, emit, inputs.bounded)
     _warn_of_many(spark, len(shards), len(stages))
     sent: dict[int, DataFrame] = {}
     for sharded in stages:
-        sent[id(sharded.stage)] = _in_shards(sharded, flows, sent)
+        sent[id(sharded.stage)] = _in_shards(sharded, inputs.flows, sent)
     last = stages[-1]
-    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, unit), unit)
+    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, inputs.unit), inputs.unit)
 
 
-def lay_out_stages(
-    plan: Node,
-    frames: Mapping[str, SourceFrame],
-    shards: Sequence[int],
-    emit: EmitMode | Emit,
-    own: Mapping[str, Bound] | None = None,
-) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
-    """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
-    made = precompute_bounded(_with_watermarks(without_unread(plan, frames), frames), own or {})
-    named = sources(made.plan)
-    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
-    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
-    return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
+def stream_inputs(plan: Node, frames: Mapping[str, SourceFrame], own: Callable[[Source], Flow]) -> StreamInputs:
+    """Return the inputs of a plan over frames, some of them streaming; `own` returns the rows that a source has in the query.
+
+    A static frame is all that its source will ever bring, as are the rows of a source that the query itself is bound to.
+    """
+    plan = _with_watermarks(without_unread(plan, frames), frames)
+    streams, static = ({n: f for n, f in frames.items() if f.rows.isStreaming is streaming} for streaming in (True, False))
+    if not streams:
+        raise QueryError(
+            "all sources of the query are bound to bounded data, so there is nothing to stream",
+            hint="use batch(), or run(); a frame of spark.readStream makes a stream",
+        )
+    named = sources(plan)
+    events = {name: events_of_frame(named[name], frame) for name, frame in streams.items()}
+    rows = {
+        name: source_of_frame(node, static[name]) if name in static else own(node)
+        for name, node in named.items()
+        if name not in streams
+    }
+    unit = common_unit(*(flow.unit for flow in (*events.values(), *rows.values())))
+    rows = {name: replace(flow, unit=unit) for name, flow in rows.items()}
+
+    def computed(part: Node) -> Flow:
+        return events_of_history(rows[part.source] if isinstance(part, Source) else lower(lowering(part, rows)))
+
+    over, bounded = precompute_bounded(in_unit(plan, unit), rows, computed)
+    return StreamInputs(over, {**events, **bounded}, bounded.keys(), unit)
 
 
 def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:
@@ -101,21 +109,25 @@ def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[i
     """Return the frame of what the shards of a stage send."""
     from streamdsl.spark.streaming.processor import shard_processor
 
-    frames = [
-        sent[id(exchange.origin)] if isinstance(exchange.origin, PlanStage) else flows[exchange.origin.source].make()
-        for exchange in sharded.exchanges
-    ]
-    routed = [
-        frame.mapInArrow(run_in_worker(ship_exchange(exchange)), MESSAGE)
-        for frame, exchange in zip(frames, sharded.exchanges, strict=True)
-    ]
-    processor = shard_processor(ship(sharded.shard_stage, "the query"))
-    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, OUTPUT, "append", "none")
+    def messages(exchanges: Sequence[Exchange]) -> Any:
+        origins = [each.origin for each in exchanges]
+        frames = [sent[id(each)] if isinstance(each, PlanStage) else flows[each.source].make() for each in origins]
+        return union(list(map(routed, frames, exchanges))).groupBy("shard")
+
+    processor = shard_processor(ship(sharded.shard_stage, "the query"), bool(sharded.initial))
+    initial = messages(sharded.initial) if sharded.initial else None
+    return messages(sharded.exchanges).transformWithState(processor, OUTPUT, "append", "none", initial)
 
 
-def ship_exchange(exchange: Exchange) -> bytes:
-    """Return an exchange as bytes for workers."""
-    return ship(exchange.stage, f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query")
+def routed(frame: DataFrame, exchange: Exchange) -> DataFrame:
+    """Return the messages of an exchange whose origin has this frame; Spark's workers make them."""
+    what = f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query"
+    return frame.mapInArrow(run_in_worker(ship(exchange.stage, what)), MESSAGE)
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the union of frames, of which there is at least one."""
+    return reduce(DataFrame.unionByName, frames)
 
 
 def _check_settings(spark: SparkSession) -> None:
@@ -146,7 +158,7 @@ def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
             f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
         ),
         ManyShardsWarning,
-        stacklevel=5,
+        stacklevel=level_of_caller(),
     )
 
 
