@@ -36,6 +36,7 @@ __all__ = [
     "InputError",
     "ManyShardsWarning",
     "MethodNotFound",
+    "NoProgressWarning",
     "PositionError",
     "QueryError",
     "SchemaError",
@@ -278,6 +279,10 @@ class DriverWarning(UserWarning):
 
 class ManyShardsWarning(UserWarning):
     """A stream on Spark has many more shards than there are cores, and each micro-batch runs a task for each."""
+
+
+class NoProgressWarning(UserWarning):
+    """A stream on Spark emits final rows alone, and has a source whose CTI never moves, so nothing becomes final."""
 
 
 class HeldOutputWarning(UserWarning):

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
     from streamdsl.spark.stream_writer import EnginePlacement
-    from streamdsl.spark.streaming.bounded_inputs import StreamInputs
     from streamdsl.spark.streaming.driver_engine import Sink
+    from streamdsl.spark.streaming.stream_inputs import StreamInputs
 
 __all__ = [
     "DatabaseTable",
@@ -146,15 +146,15 @@ class OnSpark:
         from streamdsl.spark.streaming.streaming_frame import streaming_frame
 
         self.check()
-        return streaming_frame(self._spark, self._stream_inputs(self._frames(frames, start, end)), emit)
+        return streaming_frame(self._spark, self._stream_inputs(self._frames(frames, start, end), emit), emit)
 
-    def _stream_inputs(self, frames: Mapping[str, SourceFrame]) -> StreamInputs:
-        from streamdsl.spark.streaming.streaming_frame import stream_inputs
+    def _stream_inputs(self, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit) -> StreamInputs:
+        from streamdsl.spark.streaming.stream_inputs import stream_inputs
 
         for name in self._sources(frames):
             if name not in frames and name not in self._own:
                 raise _unbound(name, frames)
-        return stream_inputs(self._plan, frames, lambda node: _own_rows(self._spark, node, self._own))
+        return stream_inputs(self._plan, frames, lambda node: _own_rows(self._spark, node, self._own), emit)
 
     def write(
         self,
@@ -187,7 +187,7 @@ class OnSpark:
         how, given = StreamSettings(os.fspath(checkpoint), trigger, name, options), self._frames(frames, start, end)
         placement = choose_engine(engine, has_protobuf)
         self.check()
-        inputs = self._stream_inputs(given)
+        inputs = self._stream_inputs(given, emit)
         if placement == "shards":
             return write_shards(streaming_frame(self._spark, inputs, emit), sink, how)
         return write_driver(plan_on_driver(inputs, emit), sink, how)

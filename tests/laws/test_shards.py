@@ -358,6 +358,16 @@ def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int,
         assert name == "a clock" or last >= (latest - 3) // 5 * 5 - 10
 
 
+def test_a_clock_moves_a_source_that_has_no_rows_while_others_have() -> None:
+    clock = sd.Progress.wall_clock("5s", clock=lambda: 22 * 10**9)
+    s, t = sd.source("s", unit="s", progress=sd.Progress.ordered()), sd.source("t", unit="s", progress=clock)
+    groups = s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).select(k=lambda e: "all", v=lambda e: e.n)
+    for query in (s.semi_join(t, on="k"), groups.anti_join(t, on="v")):
+        streamed = Streamed(query, 2, "final")
+        streamed.batch({"s": [sd.point("a", 30, {"k": "a", "v": 1})], "t": []})
+        assert streamed.cti == 20
+
+
 @pytest.mark.parametrize("on_violation", ["drop", "adjust"])
 @examples(12)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))

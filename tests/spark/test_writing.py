@@ -12,7 +12,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, QueryError, SinkError
+from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, NoProgressWarning, QueryError, SinkError
 from streamdsl.spark import Meter, ParquetTable, canonical, translated
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.spark.stream_writer import choose_engine
@@ -195,6 +195,41 @@ def test_many_more_shards_than_cores_are_warned_of(streaming: Any, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("error", ManyShardsWarning)
         on_spark.stream(frames)
+
+
+def test_final_rows_that_would_never_come_are_warned_of(streaming: Any, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    rows = streaming.readStream.schema("le timestamp, k string, v long").parquet(str(tmp_path / "s"))
+    marked, static = rows.withWatermark("le", "1 second"), streaming.read.schema(rows.schema).parquet(str(tmp_path / "s"))
+    joined = sd.source("s").join(sd.source("t"), on="k", select=SIDES).on_spark(streaming)
+    with pytest.warns(NoProgressWarning, match=r"none come from 's'\n(.|\n)*withWatermark\(\"le\""):
+        joined.stream({"s": rows, "t": marked}, emit="final")
+    with pytest.warns(NoProgressWarning, match="none come from 's' and 't'"):
+        joined.write({"s": rows, "t": rows}, lambda *_: None, tmp_path / "checkpoint", emit="final", engine="driver").stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoProgressWarning)
+        joined.stream({"s": rows, "t": rows})
+        joined.stream({"s": marked, "t": static}, emit="final")
+        sd.source("s", progress=sd.Progress.ordered()).on_spark(streaming).stream(rows, emit="final")
+        QUERIES["tumbling"].on_spark(streaming).stream(frame_of(streaming, tmp_path / "s"), emit="final")
+    follows = sd.source("s", progress=sd.Progress.imported_from("t")).join(sd.source("t"), on="k").on_spark(streaming)
+    with pytest.raises(QueryError, match="imports its CTIs from 't', which is complete"):
+        follows.stream({"s": rows, "t": static})
+
+
+@pytest.mark.parametrize("engine", ["shards", "driver"])
+def test_figures_say_which_input_holds_the_output(streaming: Any, engine: Any, tmp_path: Path) -> None:
+    row = {"k": "a", "v": 1, "f": 0.5, "m": 1}
+    for name, events in (("s", [sd.Insert("a", 1, 5, row), sd.Cti(7)]), ("t", [sd.Insert("a", 3, 4, row)])):
+        files_of(events, 1, tmp_path / name)
+    query = stream().semi_join(stream("t"), on="k")
+    frames = {name: frame_of(streaming, tmp_path / name) for name in "st"}
+    running = query.on_spark(streaming).write(
+        frames, str(tmp_path / "out"), tmp_path / "checkpoint", trigger="available-now", engine=engine
+    )
+    running.awaitTermination()
+    figures = Meter()(running.recentProgress[-1])
+    assert (figures["cti"], figures["input_ctis"]) == (None, {"s": 7, "t": None})
 
 
 def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.spark.flow import Flow
-from streamdsl.temporal import Unit
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamInputs:
-    """A plan over sources of events, and the flow of each; the rows of those in `bounded` are there before the stream begins."""
-
-    plan: Node
-    flows: Mapping[str, Flow]
-    bounded: Collection[str]
-    unit: Unit | None
 
 
 def precompute_bounded(plan: Node, bounded: Collection[str], compute: Callable[[Node], Flow]) -> tuple[Node, dict[str, Flow]]:
@@ -37,7 +26,7 @@ def precompute_bounded(plan: Node, bounded: Collection[str], compute: Callable[[
     def made(node: Node) -> Node:
         name = node.source if isinstance(node, Source) else f"the rows of {named[id(node)]}"
         flows[name] = compute(node)
-        return node if isinstance(node, Source) else Source(name, node.schema, node.unit)
+        return replace(node, progress=None) if isinstance(node, Source) else Source(name, node.schema, node.unit)
 
     return visit(plan), flows
 

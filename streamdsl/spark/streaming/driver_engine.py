@@ -18,10 +18,10 @@ from streamdsl.errors import CheckpointError
 from streamdsl.plan.node import Source
 from streamdsl.spark.micro_batches import query_id
 from streamdsl.spark.stream_metrics import record_figures
-from streamdsl.spark.streaming.bounded_inputs import StreamInputs
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard import Shard
 from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
+from streamdsl.spark.streaming.stream_inputs import StreamInputs
 from streamdsl.spark.streaming.streaming_frame import routed, union, unpacked_events
 from streamdsl.spark.streaming.wire import CTI, OUTPUT, REJECTED, Message, from_ipc, messages_of
 from streamdsl.temporal import Unit
@@ -87,7 +87,7 @@ class DriverEngine:
         sent = self._running.messages.sparkSession.createDataFrame(_output_table(blobs), OUTPUT)
         self._sink(unpacked_events(sent, last.shard_stage.sent_as, self._running.unit), batch)
         size = self._save(shards, batch)
-        record_figures(query_id(messages), batch, {**self._figures(blobs), "state_bytes": size})
+        record_figures(query_id(messages), batch, {**self._figures(shards, blobs), "state_bytes": size})
 
     def _run(self, shards: Sequence[Shard], rows: Any) -> list[bytes]:
         """Run each stage over its messages from sources and from earlier stages; return what the last one sends."""
@@ -121,8 +121,8 @@ class DriverEngine:
         self._shards = batch, shards
         return sum(map(len, states))
 
-    def _figures(self, blobs: Sequence[bytes]) -> dict[str, Any]:
-        """Return the numbers of rows that were sent and rejected, and the CTI of the output."""
+    def _figures(self, shards: Sequence[Shard], blobs: Sequence[bytes]) -> dict[str, Any]:
+        """Return the numbers of rows that were sent and rejected, the CTI of the output, and those of the sources."""
         kinds: list[int] = []
         for blob in blobs:
             rows = from_ipc([blob])
@@ -130,7 +130,15 @@ class DriverEngine:
             reached = pc.max(rows.filter(pc.equal(rows.column("kind"), CTI)).column("le")).as_py()
             self._cti = self._cti if reached is None else reached
         rejected = kinds.count(REJECTED)
-        return {"rows_out": len(kinds) - kinds.count(CTI) - rejected, "rows_rejected": rejected, "cti": self._cti}
+        inputs = {
+            exchange.origin.source: shard.cti(route.name)
+            for sharded, shard in zip(self._running.stages, shards, strict=True)
+            for exchange in sharded.exchanges
+            if isinstance(exchange.origin, Source)
+            for route in exchange.stage.routes
+        }
+        rows_out = len(kinds) - kinds.count(CTI) - rejected
+        return {"rows_out": rows_out, "rows_rejected": rejected, "cti": self._cti, "input_ctis": inputs}
 
 
 def _from_earlier_stages(sharded: ShardedStage, sent: Mapping[int, Sequence[bytes]]) -> Iterator[Message]:

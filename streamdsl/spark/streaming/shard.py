@@ -98,6 +98,11 @@ class Shard:
         """Whether the state may be another one than when it was last saved."""
         return self._saved != self._progress_bytes()
 
+    def cti(self, source: str) -> int | None:
+        """Return the CTI of a source of the stage's plan, None before the first."""
+        cti = self._session.ctis[source]
+        return None if cti == MIN_TIME else cti
+
     def _progress_bytes(self) -> bytes:
         return json.dumps({name: each.to_json() for name, each in self._progress.items()}, sort_keys=True).encode()
 

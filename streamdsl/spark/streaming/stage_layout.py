@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamdsl.emit import Emit, EmitMode
@@ -14,7 +14,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_values import public_type
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.exchange import CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
+from streamdsl.spark.streaming.exchange import Clock, CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
 from streamdsl.spark.streaming.plan_stages import Origin, PlanStage, StageInput, cut_into_stages
 from streamdsl.spark.streaming.shard import ShardInput, ShardStage
 from streamdsl.temporal import Progress, to_duration
@@ -99,7 +99,13 @@ class _StageLayout:
         self, origin: Origin, stage_inputs: list[StageInput], imports: list[CtiImport], stage: PlanStage
     ) -> ExchangeStage:
         routes = [self._route(stage_input, self._shards_of(stage)) for stage_input in stage_inputs]
-        return ExchangeStage(self._origin(origin), tuple(routes), tuple(imports))
+        clocks = () if self._is_bounded(origin) else tuple(self._clocks(stage))
+        return ExchangeStage(self._origin(origin), tuple(routes), tuple(imports), clocks)
+
+    def _clocks(self, stage: PlanStage) -> Iterator[Clock]:
+        for each in stage.inputs:
+            if isinstance(each.origin, Source) and (policy := each.origin.progress) is not None and policy.kind == "wall":
+                yield Clock(each.name, policy, self._flows[each.origin.source].unit, self._shards_of(stage))
 
     def _origin(self, origin: Origin) -> SourceOrigin | ShardsOrigin:
         if isinstance(origin, PlanStage):
@@ -139,6 +145,11 @@ class _StageLayout:
             raise QueryError(
                 f"the source {source.source!r} imports its CTIs from {policy.source!r}, which this query does not read",
                 hint=f"the sources of this query are: {', '.join(named)}",
+            )
+        if self._is_bounded(named[policy.source]):
+            raise QueryError(
+                f"the source {source.source!r} imports its CTIs from {policy.source!r}, which is complete: its CTI is INFINITY",
+                hint="import them from a stream, or give the source a policy of its own",
             )
         return named[policy.source]
 

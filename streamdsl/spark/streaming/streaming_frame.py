@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,25 +13,20 @@ from pyspark.sql import DataFrame
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, level_of_caller, with_hint
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.plan.node import Node, Source, sources
-from streamdsl.plan.units import in_unit
+from streamdsl.plan.node import Source
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frame_roles import SourceFrame
-from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.source_frames import events_of_frame, events_of_history, source_of_frame
 from streamdsl.spark.stages import run_in_worker
-from streamdsl.spark.stream_metrics import with_metrics
-from streamdsl.spark.streaming.bounded_inputs import StreamInputs, precompute_bounded
+from streamdsl.spark.stream_metrics import with_input_ctis, with_metrics
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
+from streamdsl.spark.streaming.stream_inputs import StreamInputs
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
 from streamdsl.spark.time_columns import from_ticks
-from streamdsl.spark.unread_columns import without_unread
-from streamdsl.temporal import Progress, Unit, common_unit
+from streamdsl.temporal import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +36,6 @@ ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSto
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _SHARDS_PER_CORE: Final = 8
 """More shards than so many times the cores are warned of: Spark's own default is 200, for whatever cluster."""
-_WATERMARK: Final = "spark.watermarkDelayMs"
 _KIND: Final = (
     f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
 )
@@ -56,67 +48,26 @@ def streaming_frame(spark: SparkSession, inputs: StreamInputs, emit: EmitMode | 
     stages = lay_out(inputs.plan, inputs.flows, shards, emit, inputs.bounded)
     _warn_of_many(spark, len(shards), len(stages))
     sent: dict[int, DataFrame] = {}
-    for sharded in stages:
-        sent[id(sharded.stage)] = _in_shards(sharded, inputs.flows, sent)
+    for number, sharded in enumerate(stages):
+        sent[id(sharded.stage)] = _in_shards(number, sharded, inputs.flows, sent)
     last = stages[-1]
     return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, inputs.unit), inputs.unit)
 
 
-def stream_inputs(plan: Node, frames: Mapping[str, SourceFrame], own: Callable[[Source], Flow]) -> StreamInputs:
-    """Return the inputs of a plan over frames, some of them streaming; `own` returns the rows that a source has in the query.
-
-    A static frame is all that its source will ever bring, as are the rows of a source that the query itself is bound to.
-    """
-    plan = _with_watermarks(without_unread(plan, frames), frames)
-    streams, static = ({n: f for n, f in frames.items() if f.rows.isStreaming is streaming} for streaming in (True, False))
-    if not streams:
-        raise QueryError(
-            "all sources of the query are bound to bounded data, so there is nothing to stream",
-            hint="use batch(), or run(); a frame of spark.readStream makes a stream",
-        )
-    named = sources(plan)
-    events = {name: events_of_frame(named[name], frame) for name, frame in streams.items()}
-    rows = {
-        name: source_of_frame(node, static[name]) if name in static else own(node)
-        for name, node in named.items()
-        if name not in streams
-    }
-    unit = common_unit(*(flow.unit for flow in (*events.values(), *rows.values())))
-    rows = {name: replace(flow, unit=unit) for name, flow in rows.items()}
-
-    def computed(part: Node) -> Flow:
-        return events_of_history(rows[part.source] if isinstance(part, Source) else lower(lowering(part, rows)))
-
-    over, bounded = precompute_bounded(in_unit(plan, unit), rows, computed)
-    return StreamInputs(over, {**events, **bounded}, bounded.keys(), unit)
-
-
-def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:
-    """Return the plan with Spark's watermark on the column of LEs as the progress policy of each source that has none."""
-
-    def marked(node: Node) -> Node:
-        if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
-            return node
-        frame = frames[node.source]
-        delays = [field.metadata.get(_WATERMARK) for field in frame.rows.schema.fields if field.name == frame.start]
-        delay = delays[0] if delays else None
-        return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
-
-    return plan.mapped(marked)
-
-
-def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
+def _in_shards(number: int, sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
     """Return the frame of what the shards of a stage send."""
     from streamdsl.spark.streaming.processor import shard_processor
 
     def messages(exchanges: Sequence[Exchange]) -> Any:
         origins = [each.origin for each in exchanges]
         frames = [sent[id(each)] if isinstance(each, PlanStage) else flows[each.source].make() for each in origins]
-        return union(list(map(routed, frames, exchanges))).groupBy("shard")
+        return union(list(map(routed, frames, exchanges)))
 
     processor = shard_processor(ship(sharded.shard_stage, "the query"), bool(sharded.initial))
-    initial = messages(sharded.initial) if sharded.initial else None
-    return messages(sharded.exchanges).transformWithState(processor, OUTPUT, "append", "none", initial)
+    initial = messages(sharded.initial).groupBy("shard") if sharded.initial else None
+    names = [each.origin.source for each in sharded.exchanges if isinstance(each.origin, Source)]
+    given = with_input_ctis(messages(sharded.exchanges), number, names) if names else messages(sharded.exchanges)
+    return given.groupBy("shard").transformWithState(processor, OUTPUT, "append", "none", initial)
 
 
 def routed(frame: DataFrame, exchange: Exchange) -> DataFrame:
