@@ -36,6 +36,7 @@ __all__ = [
     "InputError",
     "ManyShardsWarning",
     "MethodNotFound",
+    "NoProgressWarning",
     "PositionError",
     "QueryError",
     "SchemaError",
@@ -292,6 +293,10 @@ class ManyShardsWarning(UserWarning):
 
 class UntypedColumnWarning(UserWarning):
     """A column of a result on Spark is VARIANT, as nothing says of what type its values are; the message says who gives them."""
+
+
+class NoProgressWarning(UserWarning):
+    """A stream on Spark emits final rows alone, and has a source whose CTI never moves, so nothing becomes final."""
 
 
 class HeldOutputWarning(UserWarning):

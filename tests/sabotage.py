@@ -681,6 +681,13 @@ SABOTAGES = (
         "random_queries_in_stages",
     ),
     Sabotage(
+        "a static side holds the output back for ever",
+        "streamdsl/spark/streaming/shard.py",
+        "INFINITY if self.is_bounded else MIN_TIME",
+        "MIN_TIME",
+        "static_side",
+    ),
+    Sabotage(
         "what a shard sends is named by its id alone, which it may use again before others have come as far",
         "streamdsl/spark/streaming/wire.py",
         'f"{shard}", table.column("le").cast(pa.string()), ids, "/"',

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from streamdsl.spark.flow import Flow
     from streamdsl.spark.stream_writer import EnginePlacement
     from streamdsl.spark.streaming.driver_engine import Sink
+    from streamdsl.spark.streaming.stream_inputs import StreamInputs
 
 __all__ = [
     "DatabaseTable",
@@ -138,30 +139,24 @@ class OnSpark:
 
         The streaming frame of the only source, or each source's by its name, holds events: rows as in `batch` are insertions;
         with `kind`, `id` and `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is
-        `le`. Spark's watermark on the column `start` is `Progress.slack` where the source has no policy. The result has
+        `le`. Spark's watermark on the column `start` is `Progress.slack` where the source has no policy. A static frame beside
+        these is as in `batch`, and complete: its rows are the first, and a restart does not read them again. The result has
         the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
         Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
-        self.check()
-        return self._streamed(self._frames(frames, start, end), emit)
-
-    def _streamed(self, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit) -> DataFrame:
         from streamdsl.spark.streaming.streaming_frame import streaming_frame
 
-        return streaming_frame(self._plan, self._spark, frames, emit, self._bounded_inputs(frames))
+        self.check()
+        return streaming_frame(self._spark, self._stream_inputs(self._frames(frames, start, end), emit), emit)
 
-    def _bounded_inputs(self, frames: Mapping[str, SourceFrame]) -> dict[str, Bound]:
-        """Return the sources that are bound in the query itself. Raises `QueryError` for a source that nothing is bound to."""
-        own = {name: bound for name, bound in self._own.items() if name not in frames}
+    def _stream_inputs(self, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit) -> StreamInputs:
+        from streamdsl.spark.streaming.stream_inputs import stream_inputs
+
         for name in self._sources(frames):
-            if name not in frames and name not in own:
+            if name not in frames and name not in self._own:
                 raise _unbound(name, frames)
-        if not frames:
-            raise QueryError(
-                "all sources of the query are bound to bounded data, so there is nothing to stream", hint="use batch(), or run()"
-            )
-        return own
+        return stream_inputs(self._plan, frames, lambda node: _own_rows(self._spark, node, self._own), emit)
 
     def write(
         self,
@@ -189,15 +184,15 @@ class OnSpark:
         """
         from streamdsl.spark.stream_writer import StreamSettings, choose_engine, write_driver, write_shards
         from streamdsl.spark.streaming.driver_engine import plan_on_driver
-        from streamdsl.spark.streaming.streaming_frame import has_protobuf
+        from streamdsl.spark.streaming.streaming_frame import has_protobuf, streaming_frame
 
         how, given = StreamSettings(os.fspath(checkpoint), trigger, name, options), self._frames(frames, start, end)
         placement = choose_engine(engine, has_protobuf)
         self.check()
+        inputs = self._stream_inputs(given, emit)
         if placement == "shards":
-            return write_shards(self._streamed(given, emit), sink, how)
-        running = plan_on_driver(self._plan, given, emit, self._bounded_inputs(given))
-        return write_driver(running, sink, how)
+            return write_shards(streaming_frame(self._spark, inputs, emit), sink, how)
+        return write_driver(plan_on_driver(inputs, emit), sink, how)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.

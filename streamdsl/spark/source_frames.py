@@ -125,6 +125,12 @@ def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
     return Flow.of(read.kind, read.unit, lambda: layout.positional(frame.rows).selectExpr(*aliased(made)))
 
 
+def events_of_history(flow: Flow) -> Flow:
+    """Return the rows of a flow as insertions, in the columns of `events_of_frame`."""
+    made = {"kind": "'insert'", "id": "cast(null as string)", "le": "le", "re": "re", "re_new": integer(INFINITY), "p": "p"}
+    return flow.then(lambda frame: frame.selectExpr(*aliased(made)))
+
+
 @dataclass(frozen=True, slots=True)
 class _SourceSql:
     """How a frame is read: the payload type, the unit, and the SQL of payloads and of times (kinds, ids)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from streamdsl.spark.sql_text import quote
 from streamdsl.spark.time_columns import end_or_infinity, to_ticks
 from streamdsl.temporal import MIN_TIME, Unit
 
@@ -19,6 +20,8 @@ _OBSERVED: Final = (
     "count_if(kind IN ('insert', 'retract')) as rows_out",
     "count_if(kind = 'rejected') as rows_rejected",
 )
+_INPUTS: Final = f"{METRICS}/"
+"""With this the names of metrics begin that a stage has of its inputs."""
 _KEPT: Final = 256
 _driver_figures: OrderedDict[tuple[str, int], Mapping[str, Any]] = OrderedDict()
 """Metrics of micro-batches whose engine runs in the driver, by stream and number; the oldest are dropped."""
@@ -33,6 +36,19 @@ def with_metrics(events: DataFrame, unit: Unit | None) -> DataFrame:
     return events.observe(METRICS, *map(expr, (*_OBSERVED, ctis)))
 
 
+def with_input_ctis(messages: DataFrame, number: int, names: Iterable[str]) -> DataFrame:
+    """Return the messages to the shards of a stage with the CTIs of these sources as observed metrics.
+
+    A policy that waits for a number of rows is not known here, as its CTI is not.
+    """
+    from pyspark.sql.functions import expr
+
+    known = ", ".join(map(quote, names))
+    told = f"cti IS NOT NULL AND seen IS NULL AND origin IS NULL AND source IN ({known})"
+    ctis = f"collect_set(if({told}, struct(source, cti), null)) as ctis"
+    return messages.observe(f"{_INPUTS}{number}", expr(f"array({known}) as sources"), expr(ctis))
+
+
 def record_figures(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
     """Record the metrics of a micro-batch for `Meter`."""
     _driver_figures[str(stream), batch] = figures
@@ -44,11 +60,13 @@ class Meter:
     """Turns a `StreamingQueryProgress` into figures: one for each stream, given its progress in order.
 
     A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `rows_rejected`, `cti` (in ticks; the least
-    of the shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk), `seconds`.
+    of the shards that have sent one, None before), `input_ctis` (of each streaming source; the least of them holds the output
+    back), `state_bytes` (in shards: what the state store has on disk), `seconds`.
     """
 
     def __init__(self) -> None:
         self._ctis: dict[int, int] = {}
+        self._inputs: dict[str, int | None] = {}
 
     def __call__(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         """Return the figures of a micro-batch."""
@@ -61,10 +79,19 @@ class Meter:
         found = {} if row is None else _plain(row.asDict(recursive=True))
         for cti in found.get("ctis") or ():
             self._ctis[cti["shard"]] = max(cti["le"], self._ctis.get(cti["shard"], MIN_TIME))
+        for name, row in progress.observedMetrics.items():
+            if name.startswith(_INPUTS):
+                self._take_inputs(_plain(row.asDict(recursive=True)))
         sizes = [operator.customMetrics.get("rocksdbSstFileSize", 0) for operator in progress.stateOperators]
         cti = min(self._ctis.values(), default=None)
         rows = {name: found.get(name, 0) for name in ("rows_out", "rows_rejected")}
-        return {**rows, "cti": cti, "state_bytes": sum(sizes) if sizes else None}
+        return {**rows, "cti": cti, "input_ctis": dict(self._inputs), "state_bytes": sum(sizes) if sizes else None}
+
+    def _take_inputs(self, found: Mapping[str, Any]) -> None:
+        for name in found["sources"]:
+            self._inputs.setdefault(name, None)
+        for each in found["ctis"]:
+            self._inputs[each["source"]] = max(each["cti"], self._inputs[each["source"]] or MIN_TIME)
 
 
 def _plain(value: Any) -> Any:

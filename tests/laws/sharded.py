@@ -11,16 +11,19 @@ from typing import Any
 import pyarrow as pa
 
 import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.denote.source import history
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.spark.codec import decode, encode
 from streamdsl.spark.column_types import INT, STR, JsonType, RecordType
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.source_frames import type_of_rows
 from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
 from streamdsl.spark.streaming.plan_stages import PlanStage
-from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
+from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Message, messages_of, unpack_output
-from streamdsl.temporal import Cti, Insert
+from streamdsl.temporal import CHT, Cti, Insert
 
 RECORD = Schema.record(("k", "v"))
 TYPE = RecordType(RECORD, (STR, INT))
@@ -43,19 +46,37 @@ def frame_of(events: Sequence[Any]) -> Any:
 
 
 class Streamed:
-    """A query that runs over micro-batches of rows `{"k": text, "v": int}`; how many tasks each has is drawn."""
+    """A query that runs over micro-batches of rows `{"k": text, "v": int}`; how many tasks each has is drawn.
 
-    def __init__(self, query: sd.Stream[Any], shards: int, emit: Any = "speculative", seed: int = 0) -> None:
+    The sources `static` have all their rows before, as those that are bound in the query.
+    """
+
+    def __init__(
+        self,
+        query: sd.Stream[Any],
+        shards: int,
+        emit: Any = "speculative",
+        seed: int = 0,
+        static: Mapping[str, CHT[Any]] | None = None,
+    ) -> None:
+        self._draw = random.Random(seed)
         on_spark = query.on_spark(None)
-        made = precompute_bounded(on_spark._plan, on_spark._own)
-        flows = {each.source: Flow.of(TYPE, each.unit or "tick", lambda: None) for each in _sources(made.plan)}
-        self.stages = lay_out(made.plan, {**flows, **made.flows}, range(shards), emit, made.rows)
+        named = sources(on_spark._plan)
+        self.static = {name: history(named[name], bound.events()) for name, bound in on_spark._own.items()} | dict(static or {})
+        plan, bounded = precompute_bounded(on_spark._plan, self.static, self._computed)
+        flows = {each.source: Flow.of(TYPE, each.unit or "tick", lambda: None) for each in _sources(plan)}
+        self.stages = lay_out(plan, {**flows, **bounded}, range(shards), emit, bounded)
+        self._initial: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        for number, sharded in enumerate(self.stages):
+            for exchange in sharded.initial:
+                for messages in exchange.stage.run([bounded[_source_of(exchange)].make()]):
+                    for message in messages_of(messages):
+                        self._initial[number, message.shard].append(message)
         self.out = self.stages[-1].shard_stage.sent_as
         self._states: dict[tuple[int, int], bytes] = {}
-        self._draw = random.Random(seed)
         self.rejected: list[tuple[int, int, int]] = []
         self._ctis = dict.fromkeys(range(self.stages[-1].shard_stage.shards), sd.MIN_TIME)
-        self.sources = list(flows.keys() - made.flows.keys())
+        self.sources = list(flows.keys() - bounded.keys())
 
     @property
     def cti(self) -> int:
@@ -83,6 +104,12 @@ class Streamed:
             for event in self._events(shard, _sent_frame([(shard, blob)]))
         ]
 
+    def _computed(self, part: Node) -> Flow:
+        """Return the rows of a part of the plan over static sources, in a random order."""
+        rows = denote(part, self.static)
+        _, kind = type_of_rows(part.schema, rows)
+        return Flow.of(kind, rows.unit or part.unit, lambda: _insertions(self._draw.sample(list(rows), len(rows)), kind))
+
     def _tasks(self, rows: Sequence[Any]) -> list[list[Any]]:
         tasks: list[list[Any]] = [[] for _ in range(self._draw.randint(1, 3))]
         for row in rows:
@@ -91,9 +118,10 @@ class Streamed:
 
     def _in_shards(self, number: int, sharded: ShardedStage, waiting: Mapping[int, list[Message]]) -> Iterator[tuple[int, bytes]]:
         for shard, messages in waiting.items():
-            self._draw.shuffle(messages)
-            running = sharded.shard_stage.open(self._states.get((number, shard)), shard)
-            yield from ((shard, blob) for blob in running.take(messages))
+            given = [*self._initial.pop((number, shard), ()), *messages]
+            self._draw.shuffle(given)
+            running = sharded.shard_stage.open(self._states.get((number, shard)))
+            yield from ((shard, blob) for blob in running.take(given))
             if running.is_changed:
                 self._states[number, shard] = running.snapshot()
 
@@ -131,3 +159,17 @@ def _sent_frame(sent: Sequence[tuple[int, bytes]]) -> Any:
 
 def _sources(plan: Node) -> list[Any]:
     return [node for node in plan.walk() if hasattr(node, "source")]
+
+
+def _source_of(exchange: Exchange) -> str:
+    assert isinstance(exchange.origin, Source)
+    return exchange.origin.source
+
+
+def _insertions(rows: Sequence[Any], kind: Any) -> Any:
+    """Return rows of a history as a frame of insertions without ids."""
+    n = len(rows)
+    le, re = (pa.array([getattr(row, name) for row in rows], pa.int64()) for name in ("le", "re"))
+    never, payloads = pa.array([sd.INFINITY] * n, pa.int64()), encode([row.payload for row in rows], kind)
+    names = ["kind", "id", "le", "re", "re_new", "p"]
+    return pa.RecordBatch.from_arrays([pa.array(["insert"] * n), pa.nulls(n, pa.string()), le, re, never, payloads], names)

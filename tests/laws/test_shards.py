@@ -62,6 +62,7 @@ class Seen(UDSO[Any, int, int]):
         return state + 1, [state] * (payload["v"] > 0)
 
 
+S, T = (sd.source(name, unit="tick") for name in "st")
 TABLE: sd.Stream[Any] = sd.sources.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "tumbling": lambda s, t: by_key(s).tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
@@ -217,8 +218,7 @@ def test_what_shards_send_is_what_the_definition_says(
         assert emit != "final" or all(isinstance(event, Insert) for event in new)
         sent += new
     assert streamed.cti == sd.INFINITY
-    own = {name: history(sources(plan)[name], bound.events()) for name, bound in query.on_spark(None)._own.items()}
-    assert_cht_equal(CHT.from_events(sent), denote(plan, {**inputs, **own}))
+    assert_cht_equal(CHT.from_events(sent), denote(plan, {**inputs, **streamed.static}))
 
 
 @examples(30)
@@ -236,6 +236,22 @@ def test_random_queries_in_stages(seed: int, n_shards: int, n_batches: int) -> N
     batches = {name: list(parts_of([*events, Cti(sd.INFINITY)], n_batches)) for name, events in orders.items()}
     sent = [e for n in range(n_batches) for e in streamed.batch({name: parts[n] for name, parts in batches.items()})]
     assert_cht_equal(CHT.from_events(sent), denote(query.plan(), inputs))
+
+
+@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if "t" in sources(query(S, T).on_spark(None)._plan)])
+@examples(5)
+@given(histories(), histories(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 99), st.booleans())
+def test_a_static_side_has_all_its_rows_before(
+    name: str, left: CHT[Any], right: CHT[Any], n_shards: int, n_batches: int, seed: int, is_left: bool
+) -> None:
+    query = QUERIES[name](S, T)
+    inputs = dict(zip("st" if is_left else "ts", (left, right), strict=True))
+    (live, rows), (static, _) = inputs.items()
+    streamed = Streamed(query, n_shards, "final", seed, {static: inputs[static]})
+    events = [*arrival_orders(rows, 1, seed)[0], Cti(sd.INFINITY)]
+    sent = [event for part in parts_of(events, n_batches) for event in streamed.batch({live: part})]
+    assert streamed.cti == sd.INFINITY
+    assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {**streamed.static, **inputs}))
 
 
 def drawn_rows(rng: Random) -> list[tuple[int, int, str, int]]:
@@ -340,6 +356,16 @@ def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int,
     if rows and name != "every three rows":
         assert last <= latest
         assert name == "a clock" or last >= (latest - 3) // 5 * 5 - 10
+
+
+def test_a_clock_moves_a_source_that_has_no_rows_while_others_have() -> None:
+    clock = sd.Progress.wall_clock("5s", clock=lambda: 22 * 10**9)
+    s, t = sd.source("s", unit="s", progress=sd.Progress.ordered()), sd.source("t", unit="s", progress=clock)
+    groups = s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).select(k=lambda e: "all", v=lambda e: e.n)
+    for query in (s.semi_join(t, on="k"), groups.anti_join(t, on="v")):
+        streamed = Streamed(query, 2, "final")
+        streamed.batch({"s": [sd.point("a", 30, {"k": "a", "v": 1})], "t": []})
+        assert streamed.cti == 20
 
 
 @pytest.mark.parametrize("on_violation", ["drop", "adjust"])

@@ -40,17 +40,21 @@ def shown(rows: Any) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-def check_stream(spark: Any, folder: Path) -> None:
-    """Stream rows into a table, whose files a process of the server writes, and look at its figures."""
-    query = streams.QUERIES["tumbling"]
+def check_stream(spark: Any, frame: Any, folder: Path) -> None:
+    """Stream rows beside a static frame into a table, whose files a process of the server writes, and look at its figures."""
+    joined = streams.by_value().join(sd.source("t", unit="tick"), on="k", select=streams.SIDES)
+    query = joined.group_by("k").tumbling_window(5).aggregate(n=sd.count())
     rows = [(le, re, {"k": k or "", "v": n, "f": v, "m": None}) for n, (le, re, k, v) in enumerate(ROWS)]
     events = [*(sd.Insert(f"e{n}", *row) for n, row in enumerate(rows)), sd.Cti(sd.INFINITY)]
     streams.files_of(events, 1, folder / "in")
-    frames = {"s": streams.frame_of(spark, folder / "in")}
+    static = [sd.Insert(i, le, re, {"k": k, "v": v}) for i, (le, re, k, v) in enumerate(ROWS)]
+    frames = {"s": streams.frame_of(spark, folder / "in"), "t": frame}
     table = ParquetTable(folder / "out")
     running = query.on_spark(spark).write(frames, table, folder / "checkpoint", emit="final", trigger="available-now")
     running.awaitTermination()
-    expected = [(row.le, row.re, *row.payload.values()) for row in query.run({"s": events}, engine="reference").cht()]
+    expected = [
+        (row.le, row.re, *row.payload.values()) for row in query.run({"s": events, "t": static}, engine="reference").cht()
+    ]
     assert shown(spark.read.parquet(str(table.path)).drop("id").collect()) == shown(expected)
     figures = Meter()(running.recentProgress[-1])
     assert (figures["rows_out"], figures["cti"]) == (len(expected), sd.INFINITY), figures
@@ -76,7 +80,7 @@ def main(server: str, folder: Path) -> None:
     assert "== Physical Plan ==" in QUERIES["native"].on_spark(spark).explain({"s": frame})
     own = sd.from_rows([(1, 5, {"v": 2})]).where(lambda e: e.v > 1)
     assert own.run(engine="spark").cht() == own.run().cht()
-    check_stream(spark, folder)
+    check_stream(spark, frame, folder)
     print(f"{len(QUERIES)} queries and a stream give the same rows")
 
 

@@ -117,3 +117,4 @@ def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: A
     assert [row for row in rows if row[0] == "rejected"] == [("rejected", 12, 21, None)]
     assert ("cti", 30, None, None) in rows
     assert figures[-1]["cti"] == 30 * second
+    assert figures[-1]["input_ctis"] == {"s": 35 * second}

@@ -12,12 +12,13 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, QueryError, SinkError
+from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, NoProgressWarning, QueryError, SinkError
 from streamdsl.spark import Meter, ParquetTable, canonical, translated
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.spark.stream_writer import choose_engine
+from streamdsl.temporal import CHT
 from tests.spark.helpers import history, stream
-from tests.spark.streams import QUERIES, files_of, frame_of, told_in_files
+from tests.spark.streams import FIELDS, NAMES, QUERIES, SIDES, files_of, frame_of, told_in_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -25,17 +26,17 @@ Rows = list[tuple[Any, ...]]
 
 
 class Failing:
-    """A table whose first try of a micro-batch fails once it is written, and what came of each try."""
+    """A table that fails once it has written some micro-batches for the first time, and what came of each try."""
 
-    def __init__(self, table: ParquetTable, batch: int) -> None:
+    def __init__(self, table: ParquetTable, *batches: int) -> None:
         self.table = table
-        self.batch = batch
+        self.batches = batches
         self.tries: list[tuple[int, Rows]] = []
 
     def __call__(self, frame: Any, batch: int) -> None:
         self.tries.append((batch, sorted(map(tuple, frame.collect()), key=repr)))
         self.table(frame, batch)
-        if [number for number, _ in self.tries].count(self.batch) == 1 and batch == self.batch:
+        if [number for number, _ in self.tries].count(batch) == 1 and batch in self.batches:
             raise RuntimeError("the power is gone")
 
 
@@ -81,6 +82,43 @@ def test_in_the_driver_a_failed_batch_comes_again_from_the_state_before_it(strea
     assert sorted(path.name for path in (tmp_path / "checkpoint" / "driver").iterdir()) == ["1", "2"]
     with pytest.raises(QueryError, match="that of a stream whose engine runs in the driver"):
         query.on_spark(streaming).write(frames, sink, tmp_path / "checkpoint", engine="shards")
+
+
+def static_and_reference_data() -> sd.Stream[Any]:
+    """Rows beside a static frame, beside windows of it, and beside reference data, then in groups."""
+    s, t = stream(), stream("t")
+    counts = t.where(lambda e: e.v > -2).group_by("k").snapshot_window().aggregate(n=sd.count())
+    groups = s.join(t, on="v", select=SIDES).group_by("w").tumbling_window(5).aggregate(n=sd.count())
+    return s.left_join(t, on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": a.m}).union(
+        s.join(counts, on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": b.n}),
+        s.join(sd.sources.from_table(NAMES), on="k", select=lambda a, b: {"k": b.name, "v": a.v, "w": a.m}),
+        groups.select(k=lambda e: "in groups", v=lambda e: e.n, w=lambda e: e.w),
+    )
+
+
+@pytest.mark.parametrize("engine", ["shards", "driver"])
+def test_static_frames_are_read_before_the_first_micro_batch_and_never_again(streaming: Any, engine: Any, tmp_path: Path) -> None:
+    query = static_and_reference_data()
+    given = {"s": history(31, 18, unending=False), "t": history(32, 18)}
+    told_in_files(given["s"], 3, tmp_path / "s", seed=3)
+    rows = [(row.le, None if row.re == sd.INFINITY else row.re, *row.payload.values()) for row in given["t"]]
+    static = streaming.createDataFrame(rows, f"le long, re long, {FIELDS}")
+    sink = Failing(ParquetTable(tmp_path / "out", every=10), 0, 1)
+
+    def run(static: Any) -> None:
+        frames = {"s": frame_of(streaming, tmp_path / "s"), "t": static}
+        running = query.on_spark(streaming).write(frames, sink, tmp_path / "checkpoint", trigger="available-now", engine=engine)
+        running.awaitTermination()
+
+    for frame in (static, static.orderBy("v", "le", ascending=False)):
+        with pytest.raises(Exception, match="the power is gone"):
+            run(frame)
+    run(static.limit(0))
+    assert [batch for batch, _ in sink.tries] == [0, 0, 1, 1, 2]
+    assert sink.tries[0] == sink.tries[1]
+    assert sink.tries[2] == sink.tries[3]
+    table = {name: CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES]) for name in query.on_spark(streaming)._own}
+    assert in_order(streaming.read.parquet(str(tmp_path / "out")).drop("id")) == expected(query, {**given, **table})
 
 
 @pytest.mark.parametrize("engine", ["shards", "driver"])
@@ -157,6 +195,41 @@ def test_many_more_shards_than_cores_are_warned_of(streaming: Any, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("error", ManyShardsWarning)
         on_spark.stream(frames)
+
+
+def test_final_rows_that_would_never_come_are_warned_of(streaming: Any, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    rows = streaming.readStream.schema("le timestamp, k string, v long").parquet(str(tmp_path / "s"))
+    marked, static = rows.withWatermark("le", "1 second"), streaming.read.schema(rows.schema).parquet(str(tmp_path / "s"))
+    joined = sd.source("s").join(sd.source("t"), on="k", select=SIDES).on_spark(streaming)
+    with pytest.warns(NoProgressWarning, match=r"none come from 's'\n(.|\n)*withWatermark\(\"le\""):
+        joined.stream({"s": rows, "t": marked}, emit="final")
+    with pytest.warns(NoProgressWarning, match="none come from 's' and 't'"):
+        joined.write({"s": rows, "t": rows}, lambda *_: None, tmp_path / "checkpoint", emit="final", engine="driver").stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoProgressWarning)
+        joined.stream({"s": rows, "t": rows})
+        joined.stream({"s": marked, "t": static}, emit="final")
+        sd.source("s", progress=sd.Progress.ordered()).on_spark(streaming).stream(rows, emit="final")
+        QUERIES["tumbling"].on_spark(streaming).stream(frame_of(streaming, tmp_path / "s"), emit="final")
+    follows = sd.source("s", progress=sd.Progress.imported_from("t")).join(sd.source("t"), on="k").on_spark(streaming)
+    with pytest.raises(QueryError, match="imports its CTIs from 't', which is complete"):
+        follows.stream({"s": rows, "t": static})
+
+
+@pytest.mark.parametrize("engine", ["shards", "driver"])
+def test_figures_say_which_input_holds_the_output(streaming: Any, engine: Any, tmp_path: Path) -> None:
+    row = {"k": "a", "v": 1, "f": 0.5, "m": 1}
+    for name, events in (("s", [sd.Insert("a", 1, 5, row), sd.Cti(7)]), ("t", [sd.Insert("a", 3, 4, row)])):
+        files_of(events, 1, tmp_path / name)
+    query = stream().semi_join(stream("t"), on="k")
+    frames = {name: frame_of(streaming, tmp_path / name) for name in "st"}
+    running = query.on_spark(streaming).write(
+        frames, str(tmp_path / "out"), tmp_path / "checkpoint", trigger="available-now", engine=engine
+    )
+    running.awaitTermination()
+    figures = Meter()(running.recentProgress[-1])
+    assert (figures["cti"], figures["input_ctis"]) == (None, {"s": 7, "t": None})
 
 
 def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:

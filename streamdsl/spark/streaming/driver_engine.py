@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,17 +15,15 @@ from pyspark.sql.functions import lit
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError
-from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node, Source
-from streamdsl.spark.frame_roles import SourceFrame
+from streamdsl.plan.node import Source
 from streamdsl.spark.micro_batches import query_id
-from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import record_figures
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard import Shard
-from streamdsl.spark.streaming.stage_layout import ShardedStage
-from streamdsl.spark.streaming.streaming_frame import lay_out_stages, ship_exchange, unpacked_events
-from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, Message, from_ipc, messages_of
+from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
+from streamdsl.spark.streaming.stream_inputs import StreamInputs
+from streamdsl.spark.streaming.streaming_frame import routed, union, unpacked_events
+from streamdsl.spark.streaming.wire import CTI, OUTPUT, REJECTED, Message, from_ipc, messages_of
 from streamdsl.temporal import Unit
 
 Sink = Callable[[DataFrame, int], Any]
@@ -38,28 +35,30 @@ _LENGTH_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DriverPlan:
-    """A plan whose stages have one shard each, and the streaming frame of the messages for them, with the stage's index."""
+    """A plan whose stages have one shard each, and the streaming frame of the messages for them, with the stage's index.
+
+    `initial` is such a frame of the rows of bounded inputs, if there are any.
+    """
 
     messages: DataFrame
+    initial: DataFrame | None
     stages: Sequence[ShardedStage]
     unit: Unit | None
 
 
-def plan_on_driver(
-    plan: Node, frames: Mapping[str, SourceFrame], emit: EmitMode | Emit, own: Mapping[str, Bound] | None = None
-) -> DriverPlan:
+def plan_on_driver(inputs: StreamInputs, emit: EmitMode | Emit) -> DriverPlan:
     """Return a plan over streaming frames; Spark's workers read the rows, push down what they can, and pack messages."""
-    stages, flows, unit = lay_out_stages(plan, frames, (0,), emit, own)
-    messages = [
-        flows[exchange.origin.source]
-        .make()
-        .mapInArrow(run_in_worker(ship_exchange(exchange)), MESSAGE)
-        .withColumn("part", lit(number))
-        for number, sharded in enumerate(stages)
-        for exchange in sharded.exchanges
-        if isinstance(exchange.origin, Source)
-    ]
-    return DriverPlan(reduce(DataFrame.unionByName, messages), stages, unit)
+    stages = lay_out(inputs.plan, inputs.flows, (0,), emit, inputs.bounded)
+    messages, initial = (
+        [
+            routed(inputs.flows[exchange.origin.source].make(), exchange).withColumn("part", lit(number))
+            for number, exchanges in enumerate(by_stage)
+            for exchange in exchanges
+            if isinstance(exchange.origin, Source)
+        ]
+        for by_stage in ([each.exchanges for each in stages], [each.initial for each in stages])
+    )
+    return DriverPlan(union(messages), union(initial) if initial else None, stages, inputs.unit)
 
 
 class DriverEngine:
@@ -79,13 +78,16 @@ class DriverEngine:
     def __call__(self, messages: DataFrame, batch: int) -> None:
         """Take a micro-batch, as `foreachBatch` hands it over."""
         shards = self._restored(batch)
-        blobs = self._run(shards, messages.toArrow())
+        rows = messages.toArrow()
+        if batch == 0 and self._running.initial is not None:
+            rows = pa.concat_tables([rows, self._running.initial.toArrow()])
+        blobs = self._run(shards, rows)
         last = self._running.stages[-1]
         # Not with the micro-batch's own session: creating a frame would make that the active session of this process.
         sent = self._running.messages.sparkSession.createDataFrame(_output_table(blobs), OUTPUT)
         self._sink(unpacked_events(sent, last.shard_stage.sent_as, self._running.unit), batch)
         size = self._save(shards, batch)
-        record_figures(query_id(messages), batch, {**self._figures(blobs), "state_bytes": size})
+        record_figures(query_id(messages), batch, {**self._figures(shards, blobs), "state_bytes": size})
 
     def _run(self, shards: Sequence[Shard], rows: Any) -> list[bytes]:
         """Run each stage over its messages from sources and from earlier stages; return what the last one sends."""
@@ -119,8 +121,8 @@ class DriverEngine:
         self._shards = batch, shards
         return sum(map(len, states))
 
-    def _figures(self, blobs: Sequence[bytes]) -> dict[str, Any]:
-        """Return the numbers of rows that were sent and rejected, and the CTI of the output."""
+    def _figures(self, shards: Sequence[Shard], blobs: Sequence[bytes]) -> dict[str, Any]:
+        """Return the numbers of rows that were sent and rejected, the CTI of the output, and those of the sources."""
         kinds: list[int] = []
         for blob in blobs:
             rows = from_ipc([blob])
@@ -128,7 +130,15 @@ class DriverEngine:
             reached = pc.max(rows.filter(pc.equal(rows.column("kind"), CTI)).column("le")).as_py()
             self._cti = self._cti if reached is None else reached
         rejected = kinds.count(REJECTED)
-        return {"rows_out": len(kinds) - kinds.count(CTI) - rejected, "rows_rejected": rejected, "cti": self._cti}
+        inputs = {
+            exchange.origin.source: shard.cti(route.name)
+            for sharded, shard in zip(self._running.stages, shards, strict=True)
+            for exchange in sharded.exchanges
+            if isinstance(exchange.origin, Source)
+            for route in exchange.stage.routes
+        }
+        rows_out = len(kinds) - kinds.count(CTI) - rejected
+        return {"rows_out": rows_out, "rows_rejected": rejected, "cti": self._cti, "input_ctis": inputs}
 
 
 def _from_earlier_stages(sharded: ShardedStage, sent: Mapping[int, Sequence[bytes]]) -> Iterator[Message]:

@@ -159,12 +159,31 @@ class CtiImport:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """A source of the stage that goes by the wall clock, also while it has no rows, so that no task reads it."""
+
+    name: str
+    policy: Progress
+    unit: Unit | None
+    shards: tuple[int, ...]
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the CTI by the clock for each shard."""
+        cti = self.policy.time_of_day(self.unit)
+        return (Message(shard, self.name, cti) for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
 class ExchangeStage:
-    """What a task runs to send an origin's rows to the shards of a stage: its routes, and the sources that import its CTI."""
+    """What a task runs to send an origin's rows to the shards of a stage: its routes, and the sources that import its CTI.
+
+    Each exchange of a stage tells the shards of all its `clocks`.
+    """
 
     origin: SourceOrigin | ShardsOrigin
     routes: tuple[Route, ...]
     imports: tuple[CtiImport, ...] = ()
+    clocks: tuple[Clock, ...] = ()
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield messages: first the rows of each batch, last the CTIs, so that a CTI never overtakes the rows of its task."""
@@ -181,7 +200,8 @@ class ExchangeStage:
                         yield messages_to_arrow(messages)
         for rows in reader.passthrough:
             yield messages_to_arrow([Message(self.routes[0].shards[0], "", blob=to_ipc(rows))])
-        if progress := [message for reported in reader.progress_messages() for message in self._broadcast(reported)]:
+        progress = [message for reported in reader.progress_messages() for message in self._broadcast(reported)]
+        if progress := [*progress, *(message for clock in self.clocks for message in clock.messages())]:
             yield messages_to_arrow(progress)
 
     def _broadcast(self, reported: Message) -> Iterator[Message]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from streamdsl.spark.public_values import public_value
 from streamdsl.spark.row_stage import PayloadColumn
 from streamdsl.spark.streaming.input_progress import InputProgress
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Message, from_ipc, to_ipc
-from streamdsl.temporal import Cti, Insert, Rejected, Retract, sync_time
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Rejected, Retract, sync_time
 
 _COLUMNS: Final = ["kind", "id", "le", "re", "re_new"]
 _LENGTH_BYTES: Final = 8
@@ -36,19 +36,24 @@ _LENGTH_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ShardInput:
-    """A source of a stage's plan: its payloads, how many shards send it rows, and after how many rows its CTI moves."""
+    """A source of a stage's plan: its payloads, how many shards send it rows, and after how many rows its CTI moves.
+
+    If it `is_bounded`, all its rows are among the first messages of a shard.
+    """
 
     payload: PayloadColumn
     origins: int = 0
     step: int = 1
+    is_bounded: bool = False
+
+    def progress(self) -> InputProgress:
+        """Return the progress before any message."""
+        return InputProgress(self.origins, self.step, INFINITY if self.is_bounded else MIN_TIME)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardStage:
-    """A plan that runs in shards. `out` is the type of its payloads, `sent_as` the type in which they are sent.
-
-    `bounded` holds for each shard the messages of bounded inputs, which a new shard receives first.
-    """
+    """A plan that runs in shards. `out` is the type of its payloads, `sent_as` the type in which they are sent."""
 
     plan: Node
     inputs: Mapping[str, ShardInput]
@@ -56,35 +61,31 @@ class ShardStage:
     sent_as: ColumnType
     emit: EmitMode | Emit
     shards: int = 1
-    bounded: Mapping[int, Sequence[Message]] = field(default_factory=dict)
 
-    def open(self, state: bytes | None, shard: int = 0) -> Shard:
+    def open(self, state: bytes | None) -> Shard:
         """Return a shard with a saved state, or a new one for None.
 
         Raises `CheckpointError` for the state of another query, or of another emit policy.
         """
         session = open_session(self.plan, {}, self.emit)
         if state is None:
-            return Shard(self, session, self.bounded.get(shard, ()))
+            return Shard(self, session)
         size = int.from_bytes(state[:_LENGTH_BYTES], "little")
         # The state is from the job's own checkpoint, which nobody else writes: so pickles in it are trusted.
         Checkpoint(state[_LENGTH_BYTES + size :]).lay_over(session, trust=True)
-        return Shard(self, session, progress=json.loads(state[_LENGTH_BYTES : _LENGTH_BYTES + size]))
+        return Shard(self, session, json.loads(state[_LENGTH_BYTES : _LENGTH_BYTES + size]))
 
 
 class Shard:
     """A session over one partition of the rows, and the progress of each of its inputs."""
 
-    def __init__(
-        self, stage: ShardStage, session: Session[Any], bounded: Sequence[Message] = (), progress: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, stage: ShardStage, session: Session[Any], progress: Mapping[str, Any] | None = None) -> None:
         self._stage = stage
         self._session = session
         session.keep_all_rejected()
-        self._bounded = list(bounded)
         # The progress as it was saved with the session, as long as that has taken nothing since.
         self._saved = b""
-        self._progress = {name: InputProgress(each.origins, each.step) for name, each in stage.inputs.items()}
+        self._progress = {name: each.progress() for name, each in stage.inputs.items()}
         for name, saved in (progress or {}).items():
             if name not in self._progress:
                 raise CheckpointError(f"the state of the stream has a source {name!r}, which this query has not")
@@ -97,6 +98,11 @@ class Shard:
         """Whether the state may be another one than when it was last saved."""
         return self._saved != self._progress_bytes()
 
+    def cti(self, source: str) -> int | None:
+        """Return the CTI of a source of the stage's plan, None before the first."""
+        cti = self._session.ctis[source]
+        return None if cti == MIN_TIME else cti
+
     def _progress_bytes(self) -> bytes:
         return json.dumps({name: each.to_json() for name, each in self._progress.items()}, sort_keys=True).encode()
 
@@ -106,20 +112,23 @@ class Shard:
         return b"".join([len(progress).to_bytes(_LENGTH_BYTES, "little"), progress, self._session.snapshot(trust=True)])
 
     def take(self, messages: Iterable[Message]) -> Iterator[bytes]:
-        """Run a step over the messages of a micro-batch, all rows before all CTIs, and yield the output."""
+        """Run a step over the messages of a micro-batch, all rows before all CTIs, and yield the output.
+
+        The first step of a shard has the rows of its bounded inputs too.
+        """
         blobs: dict[str, list[bytes]] = defaultdict(list)
-        for message in (*self._bounded, *messages):
+        for message in messages:
             if not message.source:
                 yield from self._passed_through(message)
                 continue
             if message.blob is not None:
                 blobs[message.source].append(message.blob)
             self._progress[message.source].receive(message)
-        self._bounded = []
         ctis = {source: progress.cti() for source, progress in sorted(self._progress.items())}
         for source in sorted(blobs):
             # Sorted, as Spark delivers messages in any order: a repeated micro-batch must give its rows the same ids as before.
-            yield from self._feed(from_ipc(sorted(blobs[source])), source, ctis[source])
+            rows = from_ipc(sorted(blobs[source]))
+            yield from self._feed(_sorted(rows) if self._stage.inputs[source].is_bounded else rows, source, ctis[source])
         for source, cti in ctis.items():
             if cti > self._session.ctis[source]:
                 yield from self._output(self._session.feed([Cti(cti)], source))
@@ -183,6 +192,12 @@ class Shard:
         if kind == self._stage.out:
             return encode_table(payloads, kind)
         return pa.array([public_value(payload, kind) for payload in payloads.payloads()], arrow_type(kind))
+
+
+def _sorted(rows: Any) -> Any:
+    """Return rows in an order that only their values decide: a frame that Spark computes again may have another order."""
+    values = list(map(repr, rows.to_pylist()))
+    return rows.take(sorted(range(len(values)), key=values.__getitem__))
 
 
 def _rejected(rejected: Sequence[Rejected]) -> Any:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
@@ -15,11 +14,10 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_values import public_type
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.exchange import CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
+from streamdsl.spark.streaming.exchange import Clock, CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
 from streamdsl.spark.streaming.plan_stages import Origin, PlanStage, StageInput, cut_into_stages
 from streamdsl.spark.streaming.shard import ShardInput, ShardStage
-from streamdsl.spark.streaming.wire import Message, messages_of
-from streamdsl.temporal import INFINITY, Progress, to_duration
+from streamdsl.temporal import Progress, to_duration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,36 +30,35 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardedStage:
-    """A stage with its physical form: the exchanges that feed it, and what its shards run."""
+    """A stage with its physical form: the exchanges that feed it, those of bounded inputs for its first state, and its shards."""
 
     stage: PlanStage
     exchanges: tuple[Exchange, ...]
+    initial: tuple[Exchange, ...]
     shard_stage: ShardStage
 
 
 def lay_out(
-    plan: Node, flows: Mapping[str, Flow], shards: Sequence[int], emit: EmitMode | Emit, own: Mapping[str, Any] | None = None
+    plan: Node, flows: Mapping[str, Flow], shards: Sequence[int], emit: EmitMode | Emit, bounded: Collection[str] = ()
 ) -> list[ShardedStage]:
-    """Return the stages of a plan in topological order; `own` holds the rows of sources that the query itself is bound to."""
+    """Return the stages of a plan in topological order; `bounded` names sources whose rows are there before the stream begins."""
     last = cut_into_stages(plan)
-    return [_StageLayout(plan, flows, tuple(shards), own or {}).part(each, emit, each is last) for each in last.all()]
+    return [_StageLayout(plan, flows, tuple(shards), bounded).part(each, emit, each is last) for each in last.all()]
 
 
 class _StageLayout:
-    """What the stages of one plan share: the sources' flows, the ids of the shards, and the rows of bounded sources."""
+    """What the stages of one plan share: the sources' flows, the ids of the shards, and the names of bounded sources."""
 
-    def __init__(self, plan: Node, flows: Mapping[str, Flow], shards: tuple[int, ...], own: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Node, flows: Mapping[str, Flow], shards: tuple[int, ...], bounded: Collection[str]) -> None:
         self._plan = plan
         self._flows = flows
         self._shards = shards
-        self._own = own
+        self._bounded = bounded
 
     def part(self, stage: PlanStage, emit: EmitMode | Emit, is_last: bool) -> ShardedStage:
         """Return the physical form of a stage; only the last one holds results back, as others would add delay."""
         exchanges = self._exchanges(stage)
-        bounded = [
-            exchange for exchange in exchanges if isinstance(exchange.origin, Source) and exchange.origin.source in self._own
-        ]
+        initial = tuple(exchange for exchange in exchanges if self._is_bounded(exchange.origin))
         out = self._type(stage.root)
         shard_stage = ShardStage(
             stage.plan,
@@ -70,9 +67,11 @@ class _StageLayout:
             public_type(out) if is_last else out,
             emit if is_last or emit == "watermark" else "speculative",
             len(self._shards_of(stage)),
-            self._bounded_messages(bounded),
         )
-        return ShardedStage(stage, tuple(exchange for exchange in exchanges if exchange not in bounded), shard_stage)
+        return ShardedStage(stage, tuple(each for each in exchanges if each not in initial), initial, shard_stage)
+
+    def _is_bounded(self, origin: Origin) -> bool:
+        return isinstance(origin, Source) and origin.source in self._bounded
 
     def _shards_of(self, stage: PlanStage) -> tuple[int, ...]:
         return self._shards if stage.is_sharded else (0,)
@@ -100,7 +99,13 @@ class _StageLayout:
         self, origin: Origin, stage_inputs: list[StageInput], imports: list[CtiImport], stage: PlanStage
     ) -> ExchangeStage:
         routes = [self._route(stage_input, self._shards_of(stage)) for stage_input in stage_inputs]
-        return ExchangeStage(self._origin(origin), tuple(routes), tuple(imports))
+        clocks = () if self._is_bounded(origin) else tuple(self._clocks(stage))
+        return ExchangeStage(self._origin(origin), tuple(routes), tuple(imports), clocks)
+
+    def _clocks(self, stage: PlanStage) -> Iterator[Clock]:
+        for each in stage.inputs:
+            if isinstance(each.origin, Source) and (policy := each.origin.progress) is not None and policy.kind == "wall":
+                yield Clock(each.name, policy, self._flows[each.origin.source].unit, self._shards_of(stage))
 
     def _origin(self, origin: Origin) -> SourceOrigin | ShardsOrigin:
         if isinstance(origin, PlanStage):
@@ -127,7 +132,8 @@ class _StageLayout:
         source = self._imported_by(stage_input.origin) or stage_input.origin
         policy = source.progress
         is_counted = policy is not None and policy.kind == "count"
-        return ShardInput(payload, step=policy.generator(self._flows[source.source].unit).step if policy and is_counted else 1)
+        step = policy.generator(self._flows[source.source].unit).step if policy and is_counted else 1
+        return ShardInput(payload, step=step, is_bounded=self._is_bounded(stage_input.origin))
 
     def _imported_by(self, source: Source) -> Source | None:
         """Return the source whose CTIs a source imports, or None."""
@@ -140,20 +146,12 @@ class _StageLayout:
                 f"the source {source.source!r} imports its CTIs from {policy.source!r}, which this query does not read",
                 hint=f"the sources of this query are: {', '.join(named)}",
             )
+        if self._is_bounded(named[policy.source]):
+            raise QueryError(
+                f"the source {source.source!r} imports its CTIs from {policy.source!r}, which is complete: its CTI is INFINITY",
+                hint="import them from a stream, or give the source a policy of its own",
+            )
         return named[policy.source]
-
-    def _bounded_messages(self, exchanges: Iterable[Exchange]) -> dict[int, list[Message]]:
-        """Return the messages that shards start with: the rows of bounded sources, and the CTI that ends each of them."""
-        found: dict[int, list[Message]] = defaultdict(list)
-        for exchange in exchanges:
-            assert isinstance(exchange.origin, Source)
-            for batch in exchange.stage.run([self._own[exchange.origin.source]]):
-                for message in messages_of(batch):
-                    found[message.shard].append(message)
-            for route in exchange.stage.routes:
-                for shard in route.shards:
-                    found[shard].append(Message(shard, route.name, INFINITY))
-        return dict(found)
 
 
 def _progress(source: Source) -> Progress:

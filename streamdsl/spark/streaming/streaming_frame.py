@@ -5,35 +5,28 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, with_hint
-from streamdsl.io.binding import Bound
+from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, level_of_caller, with_hint
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.plan.node import Node, Source, sources
-from streamdsl.plan.units import in_unit
+from streamdsl.plan.node import Source
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.source_frames import events_of_frame
 from streamdsl.spark.stages import run_in_worker
-from streamdsl.spark.stream_metrics import with_metrics
-from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
+from streamdsl.spark.stream_metrics import with_input_ctis, with_metrics
 from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
+from streamdsl.spark.streaming.stream_inputs import StreamInputs
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
 from streamdsl.spark.time_columns import from_ticks
-from streamdsl.spark.unread_columns import without_unread
-from streamdsl.temporal import Progress, Unit, common_unit
+from streamdsl.temporal import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,79 +36,49 @@ ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSto
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _SHARDS_PER_CORE: Final = 8
 """More shards than so many times the cores are warned of: Spark's own default is 200, for whatever cluster."""
-_WATERMARK: Final = "spark.watermarkDelayMs"
 _KIND: Final = (
     f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
 )
 
 
-def streaming_frame(
-    plan: Node,
-    spark: SparkSession,
-    frames: Mapping[str, SourceFrame],
-    emit: EmitMode | Emit,
-    own: Mapping[str, Bound] | None = None,
-) -> DataFrame:
-    """Return the physical events of a plan over streaming frames, with metrics; `own` are sources bound in the query."""
+def streaming_frame(spark: SparkSession, inputs: StreamInputs, emit: EmitMode | Emit) -> DataFrame:
+    """Return the physical events of a plan over streaming frames, with metrics."""
     _check_settings(spark)
     shards = shard_ids(spark, int(spark.conf.get(_PARTITIONS) or 1))
-    stages, flows, unit = lay_out_stages(plan, frames, shards, emit, own)
+    stages = lay_out(inputs.plan, inputs.flows, shards, emit, inputs.bounded)
     _warn_of_many(spark, len(shards), len(stages))
     sent: dict[int, DataFrame] = {}
-    for sharded in stages:
-        sent[id(sharded.stage)] = _in_shards(sharded, flows, sent)
+    for number, sharded in enumerate(stages):
+        sent[id(sharded.stage)] = _in_shards(number, sharded, inputs.flows, sent)
     last = stages[-1]
-    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, unit), unit)
+    return with_metrics(unpacked_events(sent[id(last.stage)], last.shard_stage.sent_as, inputs.unit), inputs.unit)
 
 
-def lay_out_stages(
-    plan: Node,
-    frames: Mapping[str, SourceFrame],
-    shards: Sequence[int],
-    emit: EmitMode | Emit,
-    own: Mapping[str, Bound] | None = None,
-) -> tuple[list[ShardedStage], dict[str, Flow], Unit | None]:
-    """Return the stages of a plan over streaming frames, the flows of its sources, and the unit of time."""
-    made = precompute_bounded(_with_watermarks(without_unread(plan, frames), frames), own or {})
-    named = sources(made.plan)
-    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
-    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
-    return lay_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
-
-
-def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:
-    """Return the plan with Spark's watermark on the column of LEs as the progress policy of each source that has none."""
-
-    def marked(node: Node) -> Node:
-        if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
-            return node
-        frame = frames[node.source]
-        delays = [field.metadata.get(_WATERMARK) for field in frame.rows.schema.fields if field.name == frame.start]
-        delay = delays[0] if delays else None
-        return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
-
-    return plan.mapped(marked)
-
-
-def _in_shards(sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
+def _in_shards(number: int, sharded: ShardedStage, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
     """Return the frame of what the shards of a stage send."""
     from streamdsl.spark.streaming.processor import shard_processor
 
-    frames = [
-        sent[id(exchange.origin)] if isinstance(exchange.origin, PlanStage) else flows[exchange.origin.source].make()
-        for exchange in sharded.exchanges
-    ]
-    routed = [
-        frame.mapInArrow(run_in_worker(ship_exchange(exchange)), MESSAGE)
-        for frame, exchange in zip(frames, sharded.exchanges, strict=True)
-    ]
-    processor = shard_processor(ship(sharded.shard_stage, "the query"))
-    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, OUTPUT, "append", "none")
+    def messages(exchanges: Sequence[Exchange]) -> Any:
+        origins = [each.origin for each in exchanges]
+        frames = [sent[id(each)] if isinstance(each, PlanStage) else flows[each.source].make() for each in origins]
+        return union(list(map(routed, frames, exchanges)))
+
+    processor = shard_processor(ship(sharded.shard_stage, "the query"), bool(sharded.initial))
+    initial = messages(sharded.initial).groupBy("shard") if sharded.initial else None
+    names = [each.origin.source for each in sharded.exchanges if isinstance(each.origin, Source)]
+    given = with_input_ctis(messages(sharded.exchanges), number, names) if names else messages(sharded.exchanges)
+    return given.groupBy("shard").transformWithState(processor, OUTPUT, "append", "none", initial)
 
 
-def ship_exchange(exchange: Exchange) -> bytes:
-    """Return an exchange as bytes for workers."""
-    return ship(exchange.stage, f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query")
+def routed(frame: DataFrame, exchange: Exchange) -> DataFrame:
+    """Return the messages of an exchange whose origin has this frame; Spark's workers make them."""
+    what = f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query"
+    return frame.mapInArrow(run_in_worker(ship(exchange.stage, what)), MESSAGE)
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the union of frames, of which there is at least one."""
+    return reduce(DataFrame.unionByName, frames)
 
 
 def _check_settings(spark: SparkSession) -> None:
@@ -146,7 +109,7 @@ def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
             f'spark.conf.set("{_PARTITIONS}", "{3 * cores}") before the first start; its checkpoint keeps the number',
         ),
         ManyShardsWarning,
-        stacklevel=5,
+        stacklevel=level_of_caller(),
     )
 
 

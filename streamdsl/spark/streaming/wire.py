@@ -53,8 +53,8 @@ def messages_to_arrow(messages: Iterable[Message]) -> Any:
 
 def message_of(row: Any) -> Message:
     """Return a row of Spark as a message."""
-    blob = None if row.blob is None else bytes(row.blob)
-    return Message(row.shard, row.source, row.cti, row.origin, row.seen, blob)
+    shard, source, cti, origin, seen, blob = row
+    return Message(shard, source, cti, origin, seen, None if blob is None else bytes(blob))
 
 
 def messages_of(batch: Any) -> list[Message]:
