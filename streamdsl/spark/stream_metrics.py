@@ -91,7 +91,8 @@ class Meter:
         for name in found["sources"]:
             self._inputs.setdefault(name, None)
         for each in found["ctis"]:
-            self._inputs[each["source"]] = max(each["cti"], self._inputs[each["source"]] or MIN_TIME)
+            known = self._inputs[each["source"]]
+            self._inputs[each["source"]] = each["cti"] if known is None else max(each["cti"], known)
 
 
 def _plain(value: Any) -> Any:
