@@ -172,7 +172,7 @@ class _StateBuffer:
         sample = [states for _, states in islice(self.states.values(), 0, None, -(-n // _SAMPLE))]
         size = sum(len(blob or b"") for blob in self._dumped(sample))
         room = self.limit // (size // len(sample) + _ENTRY) - n
-        self._due = n + min(room, n) if room > 0 else n
+        self._due = n + min(room, n)
         self._updates = max(_UPDATES, size // _ENTRY)
         return room <= 0
 

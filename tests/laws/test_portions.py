@@ -95,7 +95,7 @@ def test_portions_of_groups_give_what_all_windows_mean(
     assert isinstance(node, Windowed)
     keys = (PayloadColumn("k0", STR),) if grouped else ()
     payload = PayloadColumn("p", RECORD, RECORD.schema)
-    stage = PortionStage(node, node.windows, size, payload, keys, PickledType(), "tick", until)  # type: ignore[arg-type]
+    stage = PortionStage(node, size, payload, keys, PickledType(), until)
     ending = ending_rows(rows, until)
     copies = [(j, row) for row in ending for j in portions(node.windows, row, until, size)]
     copies.sort(key=lambda copy: (copy[0], copy[1].le))
