@@ -195,6 +195,13 @@ SABOTAGES = (
         "a_portion_gives_what_its_windows_mean",
     ),
     Sabotage(
+        "what is not final when a portion of windows ends stays there",
+        "streamdsl/spark/portion_stage.py",
+        "return INFINITY if self._is_last else super()._final_frontier(egress)",
+        "return super()._final_frontier(egress)",
+        "live_beyond_the_end_of_a_portion",
+    ),
+    Sabotage(
         "a module that sees ends lets the CTI pass as any other",
         "streamdsl/plan/nodes/windowed.py",
         "return self.windows.follows_ctis and not self.sees_ends",

@@ -38,8 +38,8 @@ _ENTRY: Final = 512
 """The bytes that a state takes besides those of its pickled form, for its key and its place."""
 _SAMPLE: Final = 16
 """The most states that are pickled to measure all."""
-_UPDATES: Final = 4096
-"""States are measured again after so many updates at the earliest: they may grow though there are no more of them."""
+_ROWS: Final = 4096
+"""States are measured again after so many rows at the earliest: they may grow though there are no more of them."""
 _WINDOWS_PER_MERGE: Final = 64
 """The number of adjacent windows of a group that one call merges."""
 
@@ -98,7 +98,7 @@ class PartialStage:
                 for w in range(lo, hi + 1):
                     _, states = held.states.pop((group, w), (key, None))
                     held.states[group, w] = (key, self._added(states, mine, self.windows.window(w)))
-                    if held.is_full():
+                    if held.is_full(len(mine)):
                         yield held.flush(-(-len(held.states) // 2))
         if held.states:
             yield held.flush(len(held.states))
@@ -160,20 +160,20 @@ class _StateBuffer:
     states: dict[WindowKey, tuple[tuple[Any, ...], list[Held]]] = field(default_factory=dict)
     _due: int = 1
     """The number of states with which they are measured again."""
-    _updates: int = _UPDATES
-    """The number of updates until then."""
+    _rows_left: int = _ROWS
+    """The number of rows after which they are measured in any case."""
 
-    def is_full(self) -> bool:
-        """Say after an update whether the states take more than `limit` bytes, as a sample of them tells now and then."""
-        self._updates -= 1
+    def is_full(self, n_rows: int) -> bool:
+        """Say after rows of a window whether the states take more than `limit` bytes, as a sample of them tells now and then."""
+        self._rows_left -= n_rows
         n = len(self.states)
-        if n < self._due and self._updates > 0:
+        if n < self._due and self._rows_left > 0:
             return False
         sample = [states for _, states in islice(self.states.values(), 0, None, -(-n // _SAMPLE))]
         size = sum(len(blob or b"") for blob in self._dumped(sample))
         room = self.limit // (size // len(sample) + _ENTRY) - n
-        self._due = n + min(room, n) if room > 0 else n
-        self._updates = max(_UPDATES, size // _ENTRY)
+        self._due = n + min(room, n)
+        self._rows_left = max(_ROWS, size // _ENTRY)
         return room <= 0
 
     def flush(self, n: int) -> Any:

@@ -16,15 +16,14 @@ from streamdsl.expr.nodes import Expr, Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
-from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Windowed
+from streamdsl.plan.node import Group, GroupApply, Node, Select, Windowed
 from streamdsl.spark.codec import decode_column, decode_table, encode
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.portion import WindowPortion
 from streamdsl.spark.row_stage import PayloadColumn
-from streamdsl.temporal import INFINITY, Cti, Event, Insert, Unit
+from streamdsl.temporal import INFINITY, Cti, Event, Insert
 from streamdsl.windows import Hopping
 
-_SOURCE: Final = "in"
 _KEYED: Final = Make(Schema.tuple(2), (Key(), Whole()))
 _UNLIMITED: Final[Any] = {"most_windows": INFINITY}
 
@@ -38,12 +37,10 @@ class PortionStage:
     """
 
     node: Windowed
-    windows: Hopping
     size: int
     payload: PayloadColumn
     keys: tuple[PayloadColumn, ...]
     out: ColumnType
-    unit: Unit | None
     until: int
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -76,15 +73,17 @@ class PortionStage:
 
     def _plan(self, portion: int, schema: Schema) -> Node:
         """Return the node over a portion of windows, in a group-apply for each key; payloads come out beside their keys."""
-        plan: Node = replace(self.node, windows=WindowPortion(self.windows, portion * self.size, self.size))
-        if self.keys:
+        assert isinstance(self.node.windows, Hopping)
+        source, levels = self.node.input, range(len(self.keys))
+        groups = [Group(None, None, level) for level in levels]
+        node = replace(self.node, windows=WindowPortion(self.node.windows, portion * self.size, self.size))
+        if groups:
             fields: tuple[Expr, ...] = tuple(Field(f"p{i}") for i in range(len(schema.columns)))
             bare = schema.shape in (Shape.SCALAR, Shape.OBJECT)
-            own = Select(Group(None, self.unit, len(self.keys) - 1), fields[0] if bare else Make(schema, fields))
-            plan = replace(plan, input=own)
-        for level in reversed(range(len(self.keys))):
-            rows = Group(None, self.unit, level - 1) if level else Source(_SOURCE, None, self.unit)
-            plan = GroupApply(rows, Field(self.keys[level].column), plan, _KEYED)
+            node = replace(node, input=Select(groups[-1], fields[0] if bare else Make(schema, fields)))
+        plan: Node = node
+        for level in reversed(levels):
+            plan = GroupApply(groups[level - 1] if level else source, Field(self.keys[level].column), plan, _KEYED)
         return plan
 
     def _encoded(self, events: Iterable[Event[Any]]) -> Any:

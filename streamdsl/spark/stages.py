@@ -260,9 +260,8 @@ def window_portions(
         check_portable(key.type)
     keys = tuple(PayloadColumn(key.column, key.type) for key in flow.keys)
     payload = payload_of(flow.type, node.input.schema)
-    fragment = replace(node, input=Source("in", None, flow.unit))
-    size = portion_size(windows)
-    blob = ship(PortionStage(fragment, windows, size, payload, keys, out, flow.unit, low.until), low.label(node))
+    fragment, size = replace(node, input=Source("in", None, flow.unit)), portion_size(windows)
+    blob = ship(PortionStage(fragment, size, payload, keys, out, low.until), low.label(node))
     spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
 
     def make() -> Any:

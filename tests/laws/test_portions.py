@@ -25,10 +25,11 @@ from streamdsl.plan.node import Group, GroupApply, Node, Source, Windowed
 from streamdsl.spark.codec import decode, encode
 from streamdsl.spark.column_types import INT, STR, PickledType, RecordType
 from streamdsl.spark.portion import WindowPortion
-from streamdsl.spark.portion_stage import PortionStage
+from streamdsl.spark.portion_stage import PortionSession, PortionStage
 from streamdsl.spark.row_stage import PayloadColumn
 from streamdsl.testing import assert_cht_equal
 from streamdsl.testing.strategies import chts
+from tests.laws.modules import Through
 from tests.laws.profiles import examples
 from tests.laws.test_framed_windows import CLIPS, RESULTS, STAMPING, TIMED
 
@@ -95,7 +96,7 @@ def test_portions_of_groups_give_what_all_windows_mean(
     assert isinstance(node, Windowed)
     keys = (PayloadColumn("k0", STR),) if grouped else ()
     payload = PayloadColumn("p", RECORD, RECORD.schema)
-    stage = PortionStage(node, node.windows, size, payload, keys, PickledType(), "tick", until)  # type: ignore[arg-type]
+    stage = PortionStage(node, size, payload, keys, PickledType(), until)
     ending = ending_rows(rows, until)
     copies = [(j, row) for row in ending for j in portions(node.windows, row, until, size)]
     copies.sort(key=lambda copy: (copy[0], copy[1].le))
@@ -109,6 +110,17 @@ def test_portions_of_groups_give_what_all_windows_mean(
         body = dataclasses.replace(node, input=Group(None, "tick"))
         plan = GroupApply(Source("in", None, "tick"), Field("k"), body, Make(Schema.tuple(2), (Key(), Whole())))
     assert_cht_equal(sd.CHT.from_rows(found), denote(plan, {"in": ending}, until))
+
+
+@pytest.mark.parametrize("output", [sd.Output.UNCHANGED, sd.Output.ALIGN, sd.Output.POINT_AT_END])
+def test_rows_that_live_beyond_the_end_of_a_portion_are_final(output: sd.Output) -> None:
+    plan = sd.source("in", unit="tick").tumbling_window(5, output=output).apply(Through(), lambda e: e.v).plan()
+    rows = [(1, 25, sd.Record(v=1)), (6, 30, sd.Record(v=2))]
+    session = PortionSession(plan, until=12, emit="final")
+    events = [*session.push([sd.Insert(i, *row) for i, row in enumerate(rows)]), *session.end(12)]
+    found = [(event.le, event.re, event.payload) for event in events if isinstance(event, sd.Insert)]
+    assert len(found) == 3
+    assert_cht_equal(found, denote(plan, {"in": sd.CHT.from_rows(rows)}, 12))
 
 
 def ending_rows(rows: sd.CHT[Any], until: int) -> sd.CHT[Any]:

@@ -130,8 +130,25 @@ def test_bodies_that_read_another_source(name: str) -> None:
 def test_fields_of_keys_may_be_columns_that_are_never_null(spark: SparkSession) -> None:
     frame = spark.range(6).selectExpr("id as le", "if(id % 2 = 0, 'a', 'b') as k", "array(id % 3) as few", "id as v")
     groups = sd.source("s", unit="tick").group_by(lambda e: (e.k, e.few))
-    middle = groups.tumbling_window(10).aggregate(v=sd.median(lambda e: e.v))
-    assert sorted(row.v for row in middle.on_spark(spark).batch(frame).collect()) == [0, 1, 2, 3, 4, 5]
+    for windowed in (groups.tumbling_window(10), groups.snapshot_window()):
+        middle = windowed.aggregate(v=sd.median(lambda e: e.v))
+        assert sorted(row.v for row in middle.on_spark(spark).batch(frame).collect()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_keys_pass_portions_as_they_are(spark: SparkSession) -> None:
+    kinds = ("date", "timestamp", "timestamp_ntz", "decimal(10,2)", "binary")
+    values = ("'2020-01-02'", "'2020-01-02 03:04:05.000006'", "'2020-01-02 03:04:05'", "1.25", "'\u00e9'")
+    keys = [
+        f"if(id % 2 = 0, cast({value} as {kind}), null) as k{i}"
+        for i, (kind, value) in enumerate(zip(kinds, values, strict=True))
+    ]
+    frame = spark.range(6).selectExpr("id as le", "id as v", *keys).localCheckpoint()
+    names = [f"k{i}" for i in range(len(kinds))]
+    middle = sd.source("s", unit="tick").group_by(names).tumbling_window(10).aggregate(v=sd.median(lambda e: e.v))
+    assert "portion of windows" in explained(middle)["window_aggregate_1"]
+    shown = {tuple(row[name] for name in names): row.v for row in middle.on_spark(spark).batch(frame).collect()}
+    assert shown.keys() == {tuple(row) for row in frame.select(*names).distinct().collect()}
+    assert sorted(shown.values()) == [2, 3]
 
 
 def test_the_key_of_rows_that_are_in_no_group_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.errors import UnboundedOutputError
-from streamdsl.plan.node import WindowAggregate
-from streamdsl.spark.column_types import INT
+from streamdsl.spark.column_types import INT, STR
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
 from streamdsl.spark.row_stage import BatchReader, PayloadColumn
@@ -272,22 +271,55 @@ def test_partial_states_meet_under_equal_keys() -> None:
     assert_cht_equal(found, denote(query.plan(), inputs))
 
 
-def test_a_task_holds_few_states() -> None:
-    node = stream().hopping_window(8, 2).aggregate(Total, lambda e: e.v).plan()
-    assert isinstance(node, WindowAggregate)
-    batch = pa.RecordBatch.from_pydict(
-        {"le": [0, 0, 3], "re": [9, 9, 4], "p": [1, 2, 4], "k0": ["a", "b", "a"], "lo": [-3] * 3, "hi": [4] * 3}
-    )
-    reader = BatchReader((PayloadColumn("p", INT, None),))
-    stage = PartialStage("label", Hopping(8, 2), (BoundAgg(Total()),), reader, ("k0",), limit=5)
-    parts = list(stage.run([batch, batch]))
-    assert [part.num_rows for part in parts] == [5] * 6 + [2]
-    merge = MergeStage("label", Hopping(8, 2), (Total(),), ("k0",))
+def states_of(module: Any, rows: Sequence[tuple[int, str, Any]], limit: int) -> list[Any]:
+    """Return the batches of states of a partition with rows (window, key, value), which come a hundred at a time."""
+    reader = BatchReader((PayloadColumn("p", STR if isinstance(rows[0][2], str) else INT, None),))
+    stage = PartialStage("label", Hopping(8, 8), (BoundAgg(module),), reader, ("k0",), limit)
+    batches = []
+    for first in range(0, len(rows), 100):
+        w, key, value = zip(*rows[first : first + 100], strict=True)
+        times = {"le": [8 * k for k in w], "re": [8 * k + 1 for k in w]}
+        batches.append(pa.RecordBatch.from_pydict({**times, "p": value, "k0": key, "lo": w, "hi": w}))
+    return list(stage.run(batches))
+
+
+def merged_states(module: Any, parts: Sequence[Any], key: str) -> dict[int, Any]:
+    """Return the results of a key's windows by their LEs."""
+    merge = MergeStage("label", Hopping(8, 8), (module,), ("k0",))
     table = pa.Table.from_batches(parts)
-    for key, total in (("a", 10), ("b", 4)):
-        found = merge.run(table.filter(pc.equal(table.column("k0"), key)))
-        assert load_values(found.column("a0").to_pylist()) == [total] * 8
-        assert sorted(found.column("le").to_pylist()) == list(range(-6, 9, 2))
+    found = merge.run(table.filter(pc.equal(table.column("k0"), key)))
+    return dict(zip(found.column("le").to_pylist(), load_values(found.column("a0").to_pylist()), strict=True))
+
+
+def test_states_of_many_keys_are_sent_once() -> None:
+    """So it is with more keys than rows of a batch, and rows in order of time."""
+    rows = [(w, f"k{i}", i) for w in range(2) for _ in range(2) for i in range(6_000)]
+    whole, divided = states_of(Total(), rows, 64 * 2**20), states_of(Total(), rows, 2**20)
+    assert [part.num_rows for part in whole] == [12_000]
+    assert sum(part.num_rows for part in divided) > 12_000
+    assert max(part.num_rows for part in divided) < 2**20 // 512
+    for parts in (whole, divided):
+        for i in (0, 7, 5_999):
+            assert merged_states(Total(), parts, f"k{i}") == {0: 2 * i, 8: 2 * i}
+
+
+def test_states_are_bounded_by_their_size() -> None:
+    rows = [(0, f"k{i}", f"{i:03}" * 700) for i in range(1_000)]
+    parts = states_of(Merged(), rows, 2**20)
+    sizes = [sum(map(len, part.column("held").to_pylist())) for part in parts]
+    assert len(parts) > 3
+    assert max(sizes) < 2**20
+    grown = states_of(Merged(), [(0, "k", f"{i}" * 100) for i in range(20_000)], 2**20)
+    assert len(grown) > 2, "one state that grows is sent too"
+    assert sum(map(len, merged_states(Merged(), grown, "k").values())) == 20_000
+
+
+def test_windows_that_rows_still_come_for_stay() -> None:
+    rows = [row for i in range(9_000) for row in ((0, "hot", 1), (1 + i, f"k{i}", 1))]
+    parts = states_of(Total(), rows, 2**20)
+    assert len(parts) > 4
+    assert [part.column("k0").to_pylist().count("hot") for part in parts] == [0] * (len(parts) - 1) + [1]
+    assert merged_states(Total(), parts, "hot") == {0: 9_000}
 
 
 def test_states_of_the_examples_travel() -> None:

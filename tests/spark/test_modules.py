@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import TimestampViolation, UnboundedOutputError, UserCodeError
+from streamdsl.spark import portion
 from tests.spark.helpers import check, check_many, explained, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -117,11 +118,68 @@ HOPPING: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOPPING)
-def test_many_hopping_windows_without_a_group(name: str) -> None:
-    assert "portion of windows" in next(iter(explained(HOPPING[name](stream())).values()))
-    check(HOPPING[name](stream()), {"s": history(3, 20, unending=False)}, native=False)
-    check(HOPPING[name](stream()), {"s": history(4, 20)}, until=30)
+KEYS: dict[str, Callable[[sd.Stream[Any]], Any]] = {
+    "none": lambda s: s,
+    "text": lambda s: s.group_by("k"),
+    "that may be None": lambda s: s.group_by("m"),
+    "float": lambda s: s.group_by("f"),
+    "pair": lambda s: s.group_by(lambda e: (e.k, e.m)),
+}
+
+
+@pytest.mark.parametrize(("name", "key"), list(zip(HOPPING, KEYS, strict=True)))
+def test_many_hopping_windows_in_portions(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portion, "_WINDOWS", 3)
+    query = HOPPING[name](KEYS[key](stream()))
+    assert any("portion of windows" in said for said in explained(query).values())
+    check(query, {"s": history(3, 20, unending=False)}, native=False)
+    check(query, {"s": history(4, 20)}, until=30)
+
+
+GROUPED: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
+    "groups of groups": lambda s: s.group_by("k").apply(
+        lambda g: g.group_by("m").apply(lambda h: h.tumbling_window(3).aggregate(Spread, lambda e: e.f))
+    ),
+    "a projection that reads the key": lambda s: (
+        s.group_by("k").tumbling_window(3).aggregate(lambda w: (w.key, w.median(lambda e: e.v)))
+    ),
+    "bare values": lambda s: s.select(lambda e: e.v).group_by(lambda e: e % 2).hopping_window(4, 2).aggregate(middle),
+    "objects": lambda s: s.group_by("k").apply(
+        lambda g: g.select(lambda e: Share(str(e.k), e.f)).tumbling_window(3).aggregate(Spread, lambda e: e.part)
+    ),
+    "whole payloads": lambda s: s.group_by("m").tumbling_window(4).apply(Shares(1)),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_portions_of_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portion, "_WINDOWS", 2)
+    assert any("portion of windows" in said for said in explained(GROUPED[name](stream())).values())
+    check(GROUPED[name](stream()), {"s": history(5, 24, unending=False)}, native=False)
+
+
+def test_zeros_and_nan_are_one_key_of_portions() -> None:
+    values = [float("nan"), 0.0, -0.0, 1.0, -float("nan"), float("inf"), None]
+    rows = sd.CHT.from_rows([(t, t + 1, {"x": value, "v": 1}) for t in range(3) for value in values])
+    query = stream().group_by("x").tumbling_window(5).aggregate(n=sd.uda(len).of(lambda e: e.v))
+    assert sorted(row.payload["n"] for row in check(query, {"s": rows}, native=False)) == [3, 3, 3, 6, 6]
+
+
+def test_portions_whatever_the_session_is_set_to(spark: Any) -> None:
+    """A portion is told the time between any two rows, and Spark does not join small partitions."""
+    names = {
+        "spark.sql.execution.arrow.useLargeVarTypes": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        check(stream().group_by("k").hopping_window(7, 2).aggregate(Spread, lambda e: e.f), {"s": history(6, 24)}, until=30)
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def test_classes_come_back_as_they_are() -> None:

@@ -275,7 +275,7 @@ def test_explain_says_what_runs_where_and_why() -> None:
     assert "objects" in said["group_apply_1"]
     keyed = explained(stream().group_by("k").tumbling_window(5).aggregate(Median2(), lambda e: e.f))
     assert keyed == {
-        "window_aggregate_1": "Python (Arrow), one call per group: Median2 is Python code",
+        "window_aggregate_1": "Python (Arrow), one call per portion of windows: Median2 is Python code",
         "group_apply_1": "native",
     }
     alone = explained(stream().tumbling_window(5).aggregate(Median2(), lambda e: e.f))
