@@ -45,8 +45,8 @@ class FrameColumn:
 class FrameLayout:
     """All columns of a frame by name, those that have a role, and the payload, which is read from the columns of its fields.
 
-    Roles are `le`, `re` (absent: point events), and for physical events `kind`, `id` and `re_new`. The fields of a payload that
-    nothing declares are the columns without a role.
+    Roles are `le` (absent: rows hold at all times), `re` (absent: point events), and for physical events `kind`, `id` and
+    `re_new`. The fields of a payload that nothing declares are the columns without a role.
     """
 
     columns: Mapping[str, FrameColumn]
@@ -57,8 +57,8 @@ class FrameLayout:
     def of(cls, node: Source, frame: SourceFrame) -> FrameLayout:
         """Return the layout of a source's frame; raises `SchemaError` for duplicate or missing columns."""
         columns = _columns(node, frame.rows)
-        end = column_of_ends([name.lower() for name in columns], frame.start, frame.end)
-        names = {"le": frame.start} if end is None else {"le": frame.start, "re": end}
+        end = frame.start and column_of_ends([name.lower() for name in columns], frame.start, frame.end)
+        names = {role: name for role, name in (("le", frame.start), ("re", end)) if name is not None}
         if set(PHYSICAL) <= columns.keys() and frame.start == "le" and end in (None, "re"):
             names |= {name: name for name in PHYSICAL}
         for name in names.values():
@@ -106,7 +106,8 @@ def _no_column(node: Source, name: str, columns: Mapping[str, FrameColumn]) -> S
     return SchemaError(
         f"the frame of the source {node.source!r} has no column {name!r}; its columns are: {', '.join(columns) or '(none)'}",
         hint=(f"did you mean {close!r}? " if close else "")
-        + "name the columns of the times with start= and end= (no end: point events)",
+        + "name the columns of the times with start= and end= (no end: point events), or say SourceFrame(rows, start=None) of a "
+        "table whose rows hold at all times",
     )
 
 

@@ -17,6 +17,7 @@ class SourceFrame:
     """The DataFrame of a source, with LE in the column `start` and RE in the column `end`, as in `sd.from_pandas`.
 
     By default these are `le` and, if it exists, `re`; rows without an end are point events. The other columns are the payload.
+    With `start=None` the rows of a table hold at all times, as those of `sd.sources.from_table`.
     Where sources name their times in different ways, each says its own: `batch({"bids": SourceFrame(bids, start="ts"), ...})`.
     Raises `QueryError` for what is no name of a column, and for one column that is both.
 
@@ -28,23 +29,26 @@ class SourceFrame:
     """
 
     rows: DataFrame
-    start: str = "le"
+    start: str | None = "le"
     end: str | None = None
 
     def __post_init__(self) -> None:
+        if self.start is None and self.end is not None:
+            raise QueryError(f"rows with the end {self.end!r} have a start", hint="start=None is for rows that hold at all times")
         for role, name in (("start", self.start), ("end", self.end)):
-            if not isinstance(name, str | None) or (role, name) == ("start", None):
+            if not isinstance(name, str | None):
                 raise QueryError(
                     f"{role}= is the name of a column, not a {type(name).__name__}", hint=f'for example {role}="pickup_time"'
                 )
-        check_roles(self.start, self.end)
+        if self.start is not None:
+            check_roles(self.start, self.end)
 
 
 Frames: TypeAlias = DataFrame | SourceFrame | Mapping[str, DataFrame | SourceFrame]
 """The frame of each source by its name, or that of the only one."""
 
 
-def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str, end: str | None) -> dict[str, SourceFrame]:
+def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str | None, end: str | None) -> dict[str, SourceFrame]:
     """Return the frame of each source; `start` and `end` are the roles in frames that are not a `SourceFrame` with its own.
 
     One frame alone is that of the only source that is not bound in the query. Raises `QueryError` if there is no such source,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from streamdsl.errors import SchemaError, UnsupportedOnSpark
+from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Source
 from streamdsl.spark.codec import arrow_type, decode, encode
@@ -37,7 +37,7 @@ from streamdsl.spark.physical_frames import fold_retractions, kind_and_id
 from streamdsl.spark.shipping import dump_values
 from streamdsl.spark.sql_text import aliased, integer, not_pushed_down, quote, raise_error, struct
 from streamdsl.spark.time_columns import end_or_infinity, is_date, to_ticks
-from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Record, Unit
+from streamdsl.temporal import CHRONON, CHT, INFINITY, MIN_TIME, CHTRow, Record, Unit
 from streamdsl.temporal.pandas_frames import LIFETIME
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def source_of_frame(node: Source, frame: SourceFrame) -> Flow:
         )
     read = _source_sql(node, layout)
     flow = Flow.of(read.kind, read.unit, lambda: _live_rows(layout.positional(frame.rows), node, read, layout))
-    return replace(flow, points="re" not in layout.roles)
+    return replace(flow, points="le" in layout.roles and "re" not in layout.roles)
 
 
 def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
@@ -119,6 +119,11 @@ def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
     Without a column `kind` all are insertions. Rows without ids have null ids. Invalid rows are found where the rows are used.
     """
     layout = FrameLayout.of(node, frame)
+    if "le" not in layout.roles:
+        raise QueryError(
+            f"the rows of the streaming frame of the source {node.source!r} have no times",
+            hint="start= names the column of their LEs; start=None is for static frames",
+        )
     read = _source_sql(node, layout)
     none = {"kind": "'insert'", "id": "cast(null as string)", "re_new": integer(INFINITY)}
     made = {**none, **read.system_columns, "p": read.payload}
@@ -136,7 +141,7 @@ class _SourceSql:
     """How a frame is read: the payload type, the unit, and the SQL of payloads and of times (kinds, ids)."""
 
     kind: ColumnType
-    unit: Unit
+    unit: Unit | None
     system_columns: Mapping[str, str]
     payload: str
 
@@ -151,12 +156,16 @@ def _source_sql(node: Source, layout: FrameLayout) -> _SourceSql:
     return _SourceSql(kind, unit, system_columns, payload)
 
 
-def _unit(layout: FrameLayout) -> Unit:
+def _unit(layout: FrameLayout) -> Unit | None:
+    if not layout.times:
+        return None
     return "us" if any(is_date(layout.roles[role].kind) for role in LIFETIME if role in layout.roles) else "tick"
 
 
-def _times(layout: FrameLayout, unit: Unit) -> dict[str, str]:
-    """Return the SQL of the times in ticks; without REs rows are point events."""
+def _times(layout: FrameLayout, unit: Unit | None) -> dict[str, str]:
+    """Return the SQL of the times in ticks; without REs rows are point events, without LEs they hold at all times."""
+    if unit is None or not layout.times:
+        return {"le": integer(MIN_TIME), "re": integer(INFINITY)}
     times = {role: to_ticks(column.name, column.text, column.kind, unit) for role, column in layout.times.items()}
     ends = {name: end_or_infinity(text) for name, text in times.items() if name != "le"}
     beyond = raise_error("TimeOverflow", "a time leaves the range of times, int64 ticks")

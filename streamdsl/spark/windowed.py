@@ -65,7 +65,7 @@ def chop(low: LoweringContext, node: Chop, scope: GroupScope) -> Flow:
 
 
 def _in_python(low: LoweringContext, node: WindowAggregate, flow: Flow, scope: GroupScope, why: object) -> Flow:
-    arguments = [infer(agg.given, scope.env(flow)) for agg in node.aggregates]
+    arguments = [infer(agg.given, scope.env(flow, low.label(node))) for agg in node.aggregates]
     fields = tuple(PickledType(result_type(agg.function, kind)) for agg, kind in zip(node.aggregates, arguments, strict=True))
     record = RecordType(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
     unmerged = why_not_partial(node)

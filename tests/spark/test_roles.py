@@ -132,6 +132,22 @@ def test_a_declared_payload_may_have_the_start_as_a_field(spark: Any) -> None:
     assert rows(query.on_spark(spark).batch(spark.sql(ROWS), start="ts")) == [(1, 2, 2, "A"), (2, 3, 4, "B")]
 
 
+@pytest.mark.parametrize("start", ["ts", "day"])
+def test_rows_of_a_table_without_times_hold_at_all_times(spark: Any, start: str) -> None:
+    table = [{"zone": "A", "le": 3}, {"zone": None, "le": 4}]
+
+    def named(zones: sd.Stream[Any]) -> sd.Stream[Any]:
+        return sd.source("trips").join(zones, on="zone", select=lambda a, b: {"zone": a.zone, "le": b.le})
+
+    frame = spark.sql(ROWS).selectExpr("*", "timestamp_seconds(ts) as day")
+    frames = {"trips": SourceFrame(frame, start), "zones": SourceFrame(spark.createDataFrame(table), start=None)}
+    found = named(sd.source("zones")).on_spark(spark).batch(frames)
+    with pytest.raises(QueryError, match="rows with the end 'le' have a start"):
+        SourceFrame(frame, None, "le")
+    assert rows(found) == rows(named(sd.sources.from_table(table)).on_spark(spark).batch(frame, start=start))
+    assert [row[2:] for row in rows(found)] == [("A", 3)]
+
+
 def test_frames_whose_roles_differ(spark: Any) -> None:
     bids, asks = sd.source("bids"), sd.source("asks")
     zones = sd.sources.from_table([{"zone": "A", "name": "Airport"}])

@@ -13,7 +13,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, NoProgressWarning, QueryError, SinkError
-from streamdsl.spark import Meter, ParquetTable, canonical, translated
+from streamdsl.spark import Meter, ParquetTable, SourceFrame, canonical, translated
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.spark.stream_writer import choose_engine
 from streamdsl.temporal import CHT
@@ -92,6 +92,7 @@ def static_and_reference_data() -> sd.Stream[Any]:
     return s.left_join(t, on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": a.m}).union(
         s.join(counts, on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": b.n}),
         s.join(sd.sources.from_table(NAMES), on="k", select=lambda a, b: {"k": b.name, "v": a.v, "w": a.m}),
+        s.join(sd.source("names"), on="k", select=lambda a, b: {"k": b.name, "v": a.v, "w": a.v}),
         groups.select(k=lambda e: "in groups", v=lambda e: e.n, w=lambda e: e.w),
     )
 
@@ -103,10 +104,11 @@ def test_static_frames_are_read_before_the_first_micro_batch_and_never_again(str
     told_in_files(given["s"], 3, tmp_path / "s", seed=3)
     rows = [(row.le, None if row.re == sd.INFINITY else row.re, *row.payload.values()) for row in given["t"]]
     static = streaming.createDataFrame(rows, f"le long, re long, {FIELDS}")
+    names = streaming.createDataFrame(NAMES)
     sink = Failing(ParquetTable(tmp_path / "out", every=10), 0, 1)
 
     def run(static: Any) -> None:
-        frames = {"s": frame_of(streaming, tmp_path / "s"), "t": static}
+        frames = {"s": frame_of(streaming, tmp_path / "s"), "t": static, "names": SourceFrame(names, start=None)}
         running = query.on_spark(streaming).write(frames, sink, tmp_path / "checkpoint", trigger="available-now", engine=engine)
         running.awaitTermination()
 
@@ -117,7 +119,8 @@ def test_static_frames_are_read_before_the_first_micro_batch_and_never_again(str
     assert [batch for batch, _ in sink.tries] == [0, 0, 1, 1, 2]
     assert sink.tries[0] == sink.tries[1]
     assert sink.tries[2] == sink.tries[3]
-    table = {name: CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES]) for name in query.on_spark(streaming)._own}
+    held = CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES])
+    table = dict.fromkeys((*query.on_spark(streaming)._own, "names"), held)
     assert in_order(streaming.read.parquet(str(tmp_path / "out")).drop("id")) == expected(query, {**given, **table})
 
 
