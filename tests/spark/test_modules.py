@@ -141,7 +141,7 @@ GROUPED: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
         lambda g: g.group_by("m").apply(lambda h: h.tumbling_window(3).aggregate(Spread, lambda e: e.f))
     ),
     "a projection that reads the key": lambda s: (
-        s.group_by("k").tumbling_window(3).aggregate(lambda w: (w.key, w.median(lambda e: e.v)))
+        s.group_by("k").tumbling_window(3).aggregate(lambda w: (w.key, w.udm(middle, lambda e: e.v)))
     ),
     "bare values": lambda s: s.select(lambda e: e.v).group_by(lambda e: e % 2).hopping_window(4, 2).aggregate(middle),
     "objects": lambda s: s.group_by("k").apply(
