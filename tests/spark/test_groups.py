@@ -144,7 +144,7 @@ def test_keys_pass_portions_as_they_are(spark: SparkSession) -> None:
     ]
     frame = spark.range(6).selectExpr("id as le", "id as v", *keys).localCheckpoint()
     names = [f"k{i}" for i in range(len(kinds))]
-    middle = sd.uda(lambda values: sorted(values)[len(values) // 2]).of(lambda e: e.v)
+    middle: Any = sd.uda(lambda values: sorted(values)[len(values) // 2]).of(lambda e: e.v)
     query = sd.source("s", unit="tick").group_by(names).tumbling_window(10).aggregate(v=middle)
     assert "portion of windows" in explained(query)["window_aggregate_1"]
     shown = {tuple(row[name] for name in names): row.v for row in query.on_spark(spark).batch(frame).collect()}
