@@ -37,23 +37,27 @@ class SourceFrame:
             raise QueryError(f"rows with the end {self.end!r} have a start", hint="start=None is for rows that hold at all times")
         for role, name in (("start", self.start), ("end", self.end)):
             if not isinstance(name, str | None):
-                raise QueryError(
-                    f"{role}= is the name of a column, not a {type(name).__name__}", hint=f'for example {role}="pickup_time"'
-                )
+                raise _no_name(role, name, f'for example {role}="pickup_time"')
         if self.start is not None:
             check_roles(self.start, self.end)
+
+
+def _no_name(role: str, given: object, hint: str) -> QueryError:
+    return QueryError(f"{role}= is the name of a column, not a {type(given).__name__}", hint=hint)
 
 
 Frames: TypeAlias = DataFrame | SourceFrame | Mapping[str, DataFrame | SourceFrame]
 """The frame of each source by its name, or that of the only one."""
 
 
-def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str | None, end: str | None) -> dict[str, SourceFrame]:
+def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str, end: str | None) -> dict[str, SourceFrame]:
     """Return the frame of each source; `start` and `end` are the roles in frames that are not a `SourceFrame` with its own.
 
     One frame alone is that of the only source that is not bound in the query. Raises `QueryError` if there is no such source,
     or are several, and for roles that no frame would take.
     """
+    if start is None:
+        raise _no_name("start", start, "SourceFrame(rows, start=None) is a table whose rows hold at all times")
     named = frames if isinstance(frames, Mapping) else {_only(open_sources): frames}
     roles = {"start": start} if end is None else {"start": start, "end": end}
     if roles != {"start": "le"} and named and all(isinstance(frame, SourceFrame) for frame in named.values()):

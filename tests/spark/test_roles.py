@@ -170,7 +170,7 @@ REFUSED: Mapping[str, tuple[type[Exception], str, str]] = {
     "an end that is not there": (SchemaError, "no column 'end'", "did you mean 'ended'?"),
     "the same": (QueryError, "column 'ts' is both start and end", "no end makes point events"),
     "a number": (QueryError, "start= is the name of a column, not a int", 'start="pickup_time"'),
-    "no start": (QueryError, "start= is the name of a column, not a NoneType", 'start="pickup_time"'),
+    "no start": (QueryError, "start= is the name of a column, not a NoneType", "SourceFrame(rows, start=None) is a table"),
     "a Column": (QueryError, "end= is the name of a column, not a Column", 'end="pickup_time"'),
     "roles of none": (
         QueryError,
