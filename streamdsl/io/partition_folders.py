@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -17,6 +18,7 @@ from streamdsl.io.times import TimeColumn
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """What stands in a folder's name for a null."""
 PartitionValues: TypeAlias = Mapping[str, Any]
+_BARE_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def partition_values(path: PurePath) -> dict[str, str | None]:
@@ -26,7 +28,16 @@ def partition_values(path: PurePath) -> dict[str, str | None]:
     {'country': 'DE', 'day': '1/7'}
     """
     pairs = [part.partition("=") for part in path.parts[:-1]]
-    return {unquote(name): None if value == NULL else unquote(value) for name, equals, value in pairs if name and equals}
+    return {unescaped(name): None if value == NULL else unescaped(value) for name, equals, value in pairs if name and equals}
+
+
+def unescaped(text: str) -> str:
+    """Return what a folder's name says, in which `%2F` is a slash; a name with a percent sign that escapes nothing is itself.
+
+    >>> unescaped("1%2F7"), unescaped("5% of 1%2F7")
+    ('1/7', '5% of 1%2F7')
+    """
+    return text if _BARE_PERCENT.search(text) else unquote(text)
 
 
 def check_same(path: object, values: PartitionValues, first: object, first_values: PartitionValues) -> None:
@@ -49,16 +60,14 @@ class PartitionedFiles:
 
         self._files = files
         self.in_columns = files.in_columns
-        kinds = declared_kinds(files.payload)
-        self._values: dict[str, PartitionValues] = {}
-        for path in files.paths:
-            values = partition_values(below(path, bases))
-            first = next(iter(self._values), path)
-            check_same(path, values, first, self._values.get(first, values))
-            self._values[path] = {
-                name: parsed(text, kinds.get(name, "text"), f"the folder of {path}", name) for name, text in values.items()
-            }
-        self._names = values.keys()
+        self._values: dict[str, PartitionValues] = {path: partition_values(below(path, bases)) for path in files.paths}
+        first, self._names = files.paths[0], self._values[files.paths[0]].keys()
+        for path, values in self._values.items():
+            check_same(path, values, first, self._values[first])
+        kinds = declared_kinds(files.payload) if self._names else {}
+        for path, values in self._values.items():
+            place = f"the folder of {path}"
+            self._values[path] = {name: parsed(text, kinds.get(name, "text"), place, name) for name, text in values.items()}
 
     @property
     def rows(self) -> int | None:

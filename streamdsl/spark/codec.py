@@ -60,7 +60,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 def check_portable(kind: ColumnType) -> None:
     """Raise `UnsupportedOnSpark` for a type that Python stages cannot read."""
     for part in types_inside(kind):
-        if isinstance(part, ForeignType) and part.ddl not in _ARROW and not part.ddl.startswith("decimal("):
+        if isinstance(part, ForeignType) and part.ddl not in _ARROW and not part.is_decimal:
             raise UnsupportedOnSpark(
                 f"a Python stage of the query reads a column of Spark's type {part.ddl}, which has no counterpart in Python",
                 hint="drop the column, or cast it to a number, text, date, timestamp, decimal, binary, array or struct",

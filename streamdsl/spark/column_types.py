@@ -53,10 +53,20 @@ class NumberType:
 
 @dataclass(frozen=True, slots=True)
 class ForeignType:
-    """A column of dates, decimals, binary or the like: Spark holds the values, and only Python computes with them."""
+    """A column of dates, decimals, binary or the like: Spark holds and orders the values, and Python computes with them."""
 
     ddl: str
     nullable: bool = True
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the values are dates or timestamps."""
+        return self.ddl.startswith(("date", "timestamp"))
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether the values are decimals."""
+        return self.ddl.startswith("decimal(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +172,7 @@ def is_ordered(kind: ColumnType) -> bool:
 def is_comparable(kind: ColumnType) -> bool:
     """Say whether Python compares any two values that are not None, and Spark as Python does, but for NaN, its largest float."""
     if isinstance(kind, ForeignType):
-        return kind.ddl.startswith(("date", "timestamp", "decimal("))
+        return kind.is_date or kind.is_decimal
     return isinstance(kind, ScalarType) and kind.kind != "none"
 
 

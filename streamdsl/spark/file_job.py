@@ -7,17 +7,16 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 from pyspark.sql import Observation, SparkSession
-from pyspark.sql.functions import col, count, lit, regexp_extract, replace, url_decode, when
+from pyspark.sql.functions import coalesce, col, count, lit, regexp_extract, replace, try_url_decode, when
 
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.io.files import SparkFormat
 from streamdsl.io.formats import FORMATS, on_spark
-from streamdsl.io.partition_folders import NULL, below, check_same, partition_values
+from streamdsl.io.partition_folders import NULL, below, check_same, partition_values, unescaped
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.sinks import ParquetTable
@@ -138,18 +137,19 @@ def _with_partitions(frame: DataFrame, given: JobInput, files: Sequence[Path], b
     """Return a frame with the columns that the folders of its files below `base` give, as the local engine reads them."""
     from streamdsl.io.csv_files import declared_kinds
 
-    kinds = declared_kinds(given.source.payload)
     found = [below(str(file), [str(base)]) for file in files]
-    for file, path in zip(files, found, strict=True):
-        check_same(file, partition_values(path), files[0], partition_values(found[0]))
-    for folder in found[0].parts[:-1]:
-        if partition_values(PurePath(folder, "file")):
-            name, _, _ = folder.partition("=")
+    values = list(map(partition_values, found))
+    for file, own in zip(files, values, strict=True):
+        check_same(file, own, files[0], values[0])
+    kinds = declared_kinds(given.source.payload) if values[0] else {}
+    for name in (part.partition("=")[0] for part in found[0].parts[:-1]):
+        if (field := unescaped(name)) in values[0]:
             value = regexp_extract(_decoded(col("_metadata.file_path")), f"(?s).*/{re.escape(name)}=([^/]*)/", 1)
-            text = when(value != NULL, _decoded(value))
-            frame = frame.withColumn(unquote(name), text.cast(_TYPES.get(kinds.get(unquote(name), "text"), "string")))
+            text = when(value != NULL, coalesce(_decoded(value), value))
+            frame = frame.withColumn(field, text.cast(_TYPES.get(kinds.get(field, "text"), "string")))
     return frame
 
 
 def _decoded(text: Column) -> Column:
-    return url_decode(replace(text, lit("+"), lit("%2B")))
+    """Return a text without escapes, null where a percent sign escapes nothing."""
+    return try_url_decode(replace(text, lit("+"), lit("%2B")))

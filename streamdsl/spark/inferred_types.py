@@ -42,7 +42,7 @@ def type_of_attribute(kind: ColumnType, name: str) -> ColumnType | None:
     if kind == NONE:
         return NONE
     shown = known_type(kind)
-    if not isinstance(shown, ForeignType) or not shown.ddl.startswith(("date", "timestamp")):
+    if not isinstance(shown, ForeignType) or not shown.is_date:
         return None
     found = (_OF_DATES if shown.ddl == "date" else _OF_TIMESTAMPS).get(name)
     return None if found is None else _as_sure(found, [kind])

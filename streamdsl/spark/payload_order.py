@@ -27,7 +27,7 @@ def in_order(text: str, kind: ColumnType) -> str:
 
 
 def _is_date(kind: ColumnType) -> bool:
-    return isinstance(kind, ForeignType) and kind.ddl.startswith(("date", "timestamp"))
+    return isinstance(kind, ForeignType) and kind.is_date
 
 
 def _shown(text: str, ddl: str) -> list[str]:

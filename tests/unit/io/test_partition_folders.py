@@ -67,6 +67,16 @@ def test_names_above_the_folder_and_of_single_files_say_nothing(tmp_path: Path) 
         from_csv(folder)
 
 
+def test_without_such_folders_no_annotation_is_read(tmp_path: Path) -> None:
+    @dataclass
+    class Odd:
+        n: Unknown  # type: ignore[name-defined]  # noqa: F821
+
+    assert [row.n for row in payloads(from_files(written(tmp_path, "parquet", "."), Odd))] == [0]
+    with pytest.raises(SchemaError, match="the types of the fields of Odd cannot be read"):
+        from_files(written(tmp_path / "more", "parquet", "m=1"), Odd)
+
+
 def test_times_may_be_in_names(tmp_path: Path) -> None:
     stream = from_csv(written(tmp_path, "csv", "day=2024-02-29"), start="day", unit="s")
     assert [row.le for row in stream.run().cht()] == [1709164800]

@@ -48,7 +48,7 @@ def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
     return folder
 
 
-AREAS = {"07": "07", "a+b ä": "a+b ä", "7%2F8": "7/8", "__HIVE_DEFAULT_PARTITION__": None}
+AREAS = {"07": "07", "5% a+b ä": "5% a+b ä", "7%2F8": "7/8", "__HIVE_DEFAULT_PARTITION__": None}
 """The area of each file's rows, by what stands for it in the name of a folder."""
 
 
