@@ -89,16 +89,16 @@ def _pairs(node: AsofJoin, flows: Sequence[Flow], frames: Sequence[Any], by: Seq
     """Return the pairs as `le`, `re`, `lle`, `rle`, `lp`, `rp` and the keys; if `outer`, a left row alone has no `rle`."""
     left, right = flows
     row = f"struct<rle:bigint,rp:{right.type.ddl}>"
-    lefts = frames[0].selectExpr(*by, "le as t", "re", "array(p) as lp", f"cast(null as {row}) as r")
-    empty = ["cast(null as bigint) as re", f"cast(null as array<{left.type.ddl}>) as lp"]
+    lefts = frames[0].selectExpr(*by, "le as t", "re", "p as lp", f"cast(null as {row}) as r")
+    empty = ["cast(null as bigint) as re", f"cast(null as {left.type.ddl}) as lp"]
     rights = frames[1].selectExpr(*by, "le as t", *empty, "named_struct('rle', le, 'rp', p) as r")
     together = window_clause(by, "t", " RANGE BETWEEN CURRENT ROW AND CURRENT ROW")
-    starting = f"if(count(r) {together} > 0, collect_list(r) {together}, NULL) as starting"
-    rows = lefts.unionByName(rights).selectExpr(*by, "t", "re", "lp", starting)
+    listed = lefts.unionByName(rights).selectExpr(*by, "t", "re", "lp", f"collect_list(r) {together} as starting")
+    rows = listed.selectExpr(*by, "t", "re", "lp", "if(size(starting) > 0, starting, NULL) as starting")
     met = "inline_outer(nearest)" if node.outer else "inline(nearest)"
     keys = left.key_columns
-    chosen = _nearest(node, rows, by).where("lp IS NOT NULL").selectExpr(*keys, "t", "re", "lp", met)
-    return chosen.selectExpr("t as le", "re", "t as lle", "rle", "element_at(lp, 1) as lp", "rp", *keys)
+    chosen = _nearest(node, rows, by).where("re IS NOT NULL").selectExpr(*keys, "t", "re", "lp", met)
+    return chosen.selectExpr("t as le", "re", "t as lle", "rle", "lp", "rp", *keys)
 
 
 def _nearest(node: AsofJoin, rows: Any, by: Sequence[str]) -> Any:
