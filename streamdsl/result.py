@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamdsl.pictures.timeline_picture import Timeline
     from streamdsl.temporal.pandas_frames import HistoryColumns
 
 T = TypeVar("T")
@@ -193,6 +194,21 @@ class Result(Generic[T]):
         from streamdsl.io.data_frames import history_to_polars
 
         return history_to_polars(self._output.history(self._fields))
+
+    def timeline(self) -> Timeline:
+        """Return a picture of the history: text that `print` shows, SVG in Jupyter; millions of rows are binned (docs/pictures.md).
+
+        >>> Result.from_cht(CHT.from_rows([(1, 5, "x"), (3, INFINITY, "y")])).timeline()
+        time: 0    5
+        x   : -[===)
+        y   : ---[==>
+        """
+        from streamdsl.pictures.lanes import columns_lane
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        history = self._output.history(self._fields)
+        shape = history.memo["shape"] if history.memo else "record"
+        return Timeline([columns_lane("", history.le, history.re, history.fields, shape == "scalar")], self.unit)
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

@@ -7,6 +7,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.expr.nodes import Expr, Location
@@ -17,9 +18,12 @@ from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
 if TYPE_CHECKING:
+    from streamdsl.pictures.flow_chart import FlowChart
     from streamdsl.udm.bases import UDM
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
+_DRAWN: Final = 60
+"""The operators of a plan that Jupyter shows as a picture without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +253,22 @@ class Node(ABC):
 
         return to_json(self)
 
+    def draw(self) -> FlowChart:
+        """Return a picture of this plan: Mermaid text, and SVG in Jupyter.
+
+        >>> from streamdsl.plan.node import Source, shift
+        >>> print(str(shift(Source("trips"), 5).draw()).splitlines()[1].strip())
+        n0[("source:trips")]
+        """
+        from streamdsl.plan.drawing import chart
+
+        return chart(self)
+
     def _repr_html_(self) -> str:
         from streamdsl.plan.explain import explain
 
-        return text(explain(self))
+        drawn = self.draw().svg() if sum(1 for _ in islice(self.walk_all(), _DRAWN + 1)) <= _DRAWN else ""
+        return drawn + text(explain(self))
 
 
 def _each_once(nodes: Iterable[Node]) -> tuple[Node, ...]:

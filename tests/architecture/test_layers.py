@@ -32,6 +32,7 @@ def test_room_imports_only_rooms_before_it(room: str) -> None:
 
 LATE: Final = {
     ("streamdsl.result", "io"),
+    ("streamdsl.temporal.cht", "pictures"),
     ("streamdsl.testing.law_queries", "sources"),
     ("streamdsl.stream", "sql"),
 }
@@ -126,12 +127,12 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.temporal.html.table",
         "streamdsl.temporal.html.text",
         "streamdsl.temporal.integers.whole_number",
-        "streamdsl.temporal.svg.COLOURS",
-        "streamdsl.temporal.svg.bar",
-        "streamdsl.temporal.svg.grid_line",
-        "streamdsl.temporal.svg.label",
-        "streamdsl.temporal.svg.picture",
-        "streamdsl.temporal.svg.short",
+        "streamdsl.pictures.svg.COLOURS",
+        "streamdsl.pictures.svg.bar",
+        "streamdsl.pictures.svg.grid_line",
+        "streamdsl.pictures.svg.label",
+        "streamdsl.pictures.svg.picture",
+        "streamdsl.pictures.svg.short",
         "streamdsl.udm.bases.AnyUDA",
         "streamdsl.udm.builtin.Avg",
         "streamdsl.udm.builtin.Count",
@@ -174,6 +175,7 @@ CYCLES: Final = {
     frozenset(
         {
             "streamdsl.plan.base",
+            "streamdsl.plan.drawing",
             "streamdsl.plan.explain",
             "streamdsl.plan.json",
             "streamdsl.plan.json.constants",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.simulation import Step
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
-from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
+from streamdsl.pictures.svg import COLOURS, bar, grid_line, label, picture, short
 
 if TYPE_CHECKING:
     from streamdsl.papers.secret.profile_trace import Trace
