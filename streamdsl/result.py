@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
@@ -154,6 +155,15 @@ class Result(Generic[T]):
             self._cht = self._output.cht()
         return self._cht
 
+    def head(self, n: int = 5) -> CHT[T]:
+        """Return the first n rows in order of (LE, RE, payload).
+
+        >>> Result.from_cht(CHT.from_rows([(3, 4, "y"), (1, 5, "x")])).head(1)
+        CHT
+          [1, 5) 'x'
+        """
+        return CHT(islice(self.cht(), max(n, 0)), self.unit)
+
     def events(self) -> list[Event[T]]:
         """Return the output as physical events, CTIs included."""
         return self._output.events()
@@ -196,7 +206,7 @@ class Result(Generic[T]):
         return history_to_polars(self._output.history(self._fields))
 
     def timeline(self) -> Timeline:
-        """Return a picture of the history: text that `print` shows, SVG in Jupyter; millions of rows are binned (docs/pictures.md).
+        """Return a picture of the history: text that `print` shows, SVG in Jupyter; many rows are binned (docs/pictures.md).
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x"), (3, INFINITY, "y")])).timeline()
         time: 0    5

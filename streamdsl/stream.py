@@ -25,6 +25,7 @@ from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
+from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.throttle import Throttle
@@ -299,7 +300,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return f"<Stream of {_payloads(self._node)}, made by {self._node.name}>"
 
     def _repr_html_(self) -> str:
-        return self._node._repr_html_()
+        from streamdsl.plan.drawing import shown
+
+        return shown(self._node) + text(self.explain())
 
     # Span-based operators: one row at a time.
 

@@ -28,7 +28,8 @@ REST: Final = "#d0d7de"
 """The colour of all others, which are one layer."""
 STYLE: Final = (
     ".sd text{font-size:14px}.sd .layer{stroke:#fff;stroke-width:.8;stroke-linejoin:round}"
-    ".sd .title{font-size:20px;font-weight:600}.sd .axis{stroke:#57606a}.sd .lead{fill:none;stroke-width:1.5}.sd .grounded{fill:#57606a;fill-opacity:.16}"
+    ".sd .title{font-size:20px;font-weight:600}"
+    ".sd .axis{stroke:#57606a}.sd .lead{fill:none;stroke-width:1.5}.sd .grounded{fill:#57606a;fill-opacity:.16}"
     "@media(prefers-color-scheme:dark){.sd .layer{stroke:#0d1117}.sd .axis{stroke:#9da7b3}.sd .grounded{fill:#9da7b3}}"
 )
 

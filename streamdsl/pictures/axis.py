@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +16,8 @@ _SECONDS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200
 _DAY: Final = 86400
 _DAYS: Final = (1, 2, 7, 14)
 _MONTHS: Final = (1, 3, 6)
+_YEAR_0: Final = 1970 * 12
+"""The months from year 0, from which periods of years are counted."""
 _MONDAY: Final = 4
 """1970-01-05 was the first Monday: weeks are counted from it."""
 
@@ -87,12 +88,16 @@ class TimeAxis:
 
 
 def _finite(times: Ticks) -> Ticks:
-    return times[(times != INFINITY) & (times != MIN_TIME)]
+    finite: Ticks = times[(times != INFINITY) & (times != MIN_TIME)]
+    return finite
 
 
 def _nice(least: float) -> int:
     """Return the smallest of 1, 2, 5, 10, 20, 50, ... that is not less."""
-    return next(step for power in count() for step in (10**power, 2 * 10**power, 5 * 10**power) if step >= least)
+    power = 1
+    while 5 * power < least:
+        power *= 10
+    return next(step for step in (power, 2 * power, 5 * power) if step >= least)
 
 
 def _dates(axis: TimeAxis, most: int) -> list[Mark]:
@@ -115,7 +120,7 @@ def _clock(times: Iterable[int], step: int, per_second: int, unit: Unit) -> Iter
     """Yield marks of times of a day, each with its date where that begins; of whole days, with the year."""
     shown = ""
     for time in times:
-        day, _, clock = str(np.datetime64(time, unit)).partition("T")
+        day, _, clock = str(np.array(time).astype(f"datetime64[{unit}]")).partition("T")
         text, context = _clock_text(clock, step, per_second), day
         if step >= _DAY * per_second:
             context, _, text = day.partition("-") if not day.startswith("-") else ("", "", day)
@@ -135,11 +140,10 @@ def _clock_text(clock: str, step: int, per_second: int) -> str:
 def _months(axis: TimeAxis, least: float) -> Iterator[Mark]:
     """Yield marks of months, or of years."""
     step = next((months for months in _MONTHS if months >= least), 0) or 12 * _nice(least / 12)
-    first, last = (
-        int(np.datetime64(time, axis.unit).astype("datetime64[M]").astype(np.int64)) for time in (axis.first, axis.last)
-    )
-    for month in range(first + -first % step, last + 1, step):
-        date = np.datetime64(month, "M")
+    ends = np.array([axis.first, axis.last]).astype(f"datetime64[{axis.unit}]").astype("datetime64[M]")
+    first, last = ends.astype(np.int64).tolist()
+    for month in range(first + -(first + _YEAR_0) % step, last + 1, step):
+        date = np.array(month).astype("datetime64[M]")
         time = int(date.astype(f"datetime64[{axis.unit}]").astype(np.int64))
         if axis.first <= time <= axis.last:
             yield Mark(time, str(date)[:-3] if step % 12 == 0 else str(date))

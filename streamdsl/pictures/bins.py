@@ -22,7 +22,8 @@ def live(axis: TimeAxis, le: Ticks, re: Ticks, bins: int) -> NDArray[np.int64]:
     starts, ends = le[kept], re[kept] - 1
     begun = np.bincount(_bin(axis, starts, bins), minlength=bins).cumsum()
     ended = np.bincount(_bin(axis, ends, bins), minlength=bins).cumsum()
-    return begun - np.concatenate([[0], ended[:-1]])
+    counts: NDArray[np.int64] = begun - np.concatenate([[0], ended[:-1]])
+    return counts
 
 
 def _bin(axis: TimeAxis, times: Ticks, bins: int) -> NDArray[np.int64]:

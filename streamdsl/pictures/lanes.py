@@ -140,6 +140,7 @@ def events_lane(title: str, events: Iterable[Event[Any]], role: str = "input") -
 
     A retraction whose insertion is not among the events is a row of its own.
 
+    >>> from streamdsl.temporal import INFINITY
     >>> lane = events_lane("trips", [Insert("a", 1, INFINITY, "A"), Retract("a", 1, INFINITY, 4), Cti(5)])
     >>> lane.re.tolist(), lane.was.tolist() == [INFINITY], lane.ctis.tolist()
     ([4], True, [5])

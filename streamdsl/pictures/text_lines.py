@@ -45,10 +45,13 @@ class TimelineLine:
 class Scale(Protocol):
     """Which column shows which time."""
 
-    exact: bool
-    """Whether a column is a tick, so that the drawing says all, and no comment needs to."""
-    edge: int
-    """The column of INFINITY."""
+    @property
+    def exact(self) -> bool:
+        """Whether a column is a tick, so that the drawing says all, and no comment needs to."""
+
+    @property
+    def edge(self) -> int:
+        """The column of INFINITY."""
 
     def column(self, time: int) -> int:
         """Return the column of a finite time."""

@@ -7,7 +7,6 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.expr.nodes import Expr, Location
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from streamdsl.udm.bases import UDM
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
-_DRAWN: Final = 60
-"""The operators of a plan that Jupyter shows as a picture without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +262,10 @@ class Node(ABC):
         return chart(self)
 
     def _repr_html_(self) -> str:
+        from streamdsl.plan.drawing import shown
         from streamdsl.plan.explain import explain
 
-        drawn = self.draw().svg() if sum(1 for _ in islice(self.walk_all(), _DRAWN + 1)) <= _DRAWN else ""
-        return drawn + text(explain(self))
+        return shown(self) + text(explain(self))
 
 
 def _each_once(nodes: Iterable[Node]) -> tuple[Node, ...]:

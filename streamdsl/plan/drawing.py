@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
 from streamdsl.expr.describe import describe
 from streamdsl.pictures.flow_chart import ChartBox, FlowChart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node, Source
+
+MOST: Final = 60
+"""The operators of a plan that Jupyter shows as a picture without being asked."""
 
 
 def chart(plan: Node) -> FlowChart:
@@ -34,6 +39,11 @@ def chart(plan: Node) -> FlowChart:
         inputs = (node.body,) if isinstance(node, GroupApply) else node.inputs
         arrows += [(names[id(each)], name) for each in inputs]
     return FlowChart(boxes, arrows)
+
+
+def shown(plan: Node) -> str:
+    """Return the SVG that Jupyter shows of a plan without being asked: "" for one of more operators than can be read."""
+    return "" if sum(1 for _ in islice(plan.walk_all(), MOST + 1)) > MOST else chart(plan).svg()
 
 
 def _groups(owner: GroupApply) -> list[int]:

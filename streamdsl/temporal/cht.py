@@ -196,7 +196,8 @@ class CHT(Generic[T]):
         times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
         shown = [*times, *(map(repr, values) for values in columns.values())]
         more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
-        return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
+        drawn = self.timeline().svg() if 0 < len(self) <= _SHOWN else ""
+        return drawn + table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
 def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRow[T]]:

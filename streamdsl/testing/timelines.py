@@ -19,6 +19,7 @@ def timeline(history: History, window: tuple[int, int] | None = None) -> str:
     The drawing is to scale, one column a tick, if it is not too wide; `marbles` then reads what is drawn of a physical stream as
     the same events. Else the columns are the distinct times, and a comment has the lifetime.
 
+    >>> from streamdsl.temporal import INFINITY
     >>> print(timeline([(1, 5, "P1"), (4, 9, "P2"), (7, INFINITY, "P3"), (8, 9, "P4")], window=(0, 10)))
     time  : 0    5    10
     window: [=========)

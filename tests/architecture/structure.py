@@ -63,7 +63,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "moved": {"errors"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"io", "streamdsl", "testing"},
-    "cli": {"errors", "jobs"},
+    "cli": {"errors", "extras", "jobs"},
     "__main__": {"cli"},
 }
 LAYERS: Final = CORE | FACADE | BESIDE
