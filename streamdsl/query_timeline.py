@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -39,10 +40,16 @@ def timeline(
     plan = settled(plan)
     bound = running.bound(plan, own, given or {})
     result = running.run(plan, own, given, "local", until, None)
-    inputs = [_input(name, each) for name, each in bound.items()]
+    inputs = [_input(_title(name, plan, own), each) for name, each in bound.items()]
     (output,) = result.timeline().lanes
     middle = _windows(plan, bound, inputs, until) if windows else []
     return Timeline([*inputs, *middle, replace(output, title="output", role="output")], result.unit)
+
+
+def _title(name: str, plan: Node, own: Mapping[str, Bound]) -> str:
+    """Return the title of a source's lane: its name, unless that was made up for the only source."""
+    made_up = name in own and re.fullmatch(r"[a-z]+_\d+", name)
+    return "input" if made_up and len(running.runnable_sources(plan)) == 1 else name
 
 
 def _input(name: str, bound: Bound) -> Lane:

@@ -1313,19 +1313,19 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         >>> import streamdsl as sd
         >>> trips = sd.from_rows([(1, 5, "A"), (4, 12, "B")])
         >>> trips.tumbling_window(10).aggregate(n=sd.count()).timeline(windows=True)
-        time              : 0    5    10   15   20
-        rows              :
-          A               : -[===)
-          B               : ----[=======)
-        window_aggregate_1:                          # hopping 10
-          2 rows          : [=========)
-            A             : -[===)
-            B             : ----[=======)
-          1 rows          : ----------[=========)
-            B             : ----[=======)
-        output            :
-          n=2             : [=========)
-          n=1             : ----------[=========)
+        time    : 0    5    10   15   20
+        input   :
+          A     : -[===)
+          B     : ----[=======)
+        windows :                        # tumbling(10) of window_aggregate_1
+          2 rows: [=========)
+            A   : -[===)
+            B   : ----[=======)
+          1 row : ----------[=========)
+            B   : ----[=======)
+        output  :
+          n=2   : [=========)
+          n=1   : ----------[=========)
         """
         from streamdsl import query_timeline
 

@@ -31,7 +31,7 @@ def _bin(axis: TimeAxis, times: Ticks, bins: int) -> NDArray[np.int64]:
     return np.clip(parts, 0, bins - 1).astype(np.int64)
 
 
-def packed(spans: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:
+def packed(spans: Sequence[tuple[float, float]]) -> list[int]:
     """Return for each span the first line in which nothing overlaps it; spans get lines in order of where they start.
 
     >>> packed([(0, 5), (3, 8), (6, 9)])
@@ -42,7 +42,7 @@ def packed(spans: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:
     for place in sorted(range(len(spans)), key=lambda n: spans[n][0]):
         low, high = spans[place]
         line = next((line for line, end in enumerate(ends) if end <= low), len(ends))
-        ends[line : line + 1] = [high + gap]
+        ends[line : line + 1] = [high]
         lines[place] = line
     return lines
 

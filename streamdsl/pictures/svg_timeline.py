@@ -69,7 +69,7 @@ class Bar(NamedTuple):
         start = self.text_x - (long if self.anchor == "end" else 0)
         low, right = (self.low, self.high) if self.high > self.low else (self.low - 7, self.high + 7)
         right = max(right, self.struck)
-        return (min(low, start), max(right, start + long)) if self.text else (low, right)
+        return (min(low, start), right if start + long <= right else start + long + 6) if self.text else (low, right)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Lane:
     def _bars(self, lane: Lane) -> bool:
         """Draw rows one by one, in as many lines as they need; say whether these are not too many."""
         bars = [_bar(lane, row, self.canvas) for row in range(len(lane))]
-        lines = packed([bar.span for bar in bars], 6)
+        lines = packed([bar.span for bar in bars])
         if max(lines, default=0) >= MOST_LINES:
             return False
         for row, (bar, line) in enumerate(zip(bars, lines, strict=True)):
@@ -200,7 +200,7 @@ class _Lane:
             left, right = self.canvas.axis.xs(np.array([shown.le[row], shown.re[row]])).tolist()
             left, right = max(left, low + 3), min(left if _is_dot(shown, row, right - left) else right, high - 3)
             bars.append(Bar(left, right, right, shown.label(row, (right - left - 6) / SMALL_CHARACTER), left + 4, "start"))
-        lines = packed([bar.span for bar in bars], 2)
+        lines = packed([bar.span for bar in bars])
         unit, colour = self.canvas.unit, COLOURS[0]
         drawn = [
             _drawn(bar, shown, row, unit, 20.0 + SMALL_LINE * line, SMALL_BAR, colour)
