@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamdsl.demo.data import NEW_YORK
 from streamdsl.demo.flight_files import Times
-from streamdsl.pictures.svg import COLOURS, label, picture
+from streamdsl.pictures import COLOURS, label, picture
 from streamdsl.temporal import CHT
 
 STORM: Final = (datetime(2013, 2, 8, tzinfo=NEW_YORK), datetime(2013, 2, 10, tzinfo=NEW_YORK))

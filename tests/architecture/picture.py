@@ -13,8 +13,8 @@ from html import escape
 from math import sqrt
 from typing import Final
 
+from streamdsl.pictures import COLOURS, label, picture
 from streamdsl.pictures.layers import MARGIN, Layers
-from streamdsl.pictures.svg import COLOURS, label, picture
 from tests.architecture.structure import BESIDE, CORE, FACADE, LAYERS, cycles, graph, imported_rooms, room_of, sizes
 
 PARTS: Final = (("the core", CORE, COLOURS[0]), ("its facade", FACADE, COLOURS[2]), ("beside them", BESIDE, COLOURS[4]))

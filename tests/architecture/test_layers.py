@@ -97,7 +97,7 @@ def of_papers(imported: str) -> Iterator[Import]:
     return (f for f in inside() if f.module.startswith("streamdsl.papers.") and f.imported.startswith(imported))
 
 
-PUBLIC: Final = ("", ".errors", ".temporal", ".udm", ".windows", ".windows.sequences")
+PUBLIC: Final = ("", ".errors", ".pictures", ".temporal", ".udm", ".windows", ".windows.sequences")
 """The packages of the core whose `__all__` is its public interface."""
 NOT_PUBLIC: Final = frozenset(
     {
@@ -127,12 +127,6 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.temporal.html.table",
         "streamdsl.temporal.html.text",
         "streamdsl.temporal.integers.whole_number",
-        "streamdsl.pictures.svg.COLOURS",
-        "streamdsl.pictures.svg.bar",
-        "streamdsl.pictures.svg.grid_line",
-        "streamdsl.pictures.svg.label",
-        "streamdsl.pictures.svg.picture",
-        "streamdsl.pictures.svg.short",
         "streamdsl.udm.bases.AnyUDA",
         "streamdsl.udm.builtin.Avg",
         "streamdsl.udm.builtin.Count",

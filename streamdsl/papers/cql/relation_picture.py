@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from streamdsl.papers.cql.group_timeline import Timeline
-from streamdsl.pictures.svg import COLOURS, bar, grid_line, label, picture, short
+from streamdsl.pictures import COLOURS, bar, grid_line, label, picture, short
 from streamdsl.temporal import CHTRow
 from streamdsl.temporal.html import table, text
 
