@@ -109,9 +109,15 @@ if TYPE_CHECKING:
     from streamdsl.temporal import Lifetime as Lifetime
     from streamdsl.udm import UDSO as UDSO
     from streamdsl.udm.repository import repository as udm  # at run time the package `streamdsl.udm`, which is called likewise
+
+    __version__: str
 else:
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from streamdsl.extras import own_version
+
+            return own_version()
         if name in _MODULES:
             return import_module(f"streamdsl.{name}")
         from streamdsl.moved import moved

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from streamdsl.errors import StreamDslError
+from streamdsl.extras import own_version
 from streamdsl.jobs.command import add_options
 
 
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamdsl", description="Temporal stream processing, locally and on Spark.")
-    parser.add_argument("--version", action="version", version=f"streamdsl {_version()}")
+    parser.add_argument("--version", action="version", version=f"streamdsl {own_version()}")
     commands = parser.add_subparsers(required=True, metavar="command")
     demo = commands.add_parser(
         "demo",
@@ -79,10 +79,3 @@ def _parser() -> argparse.ArgumentParser:
     add_options(run)
     run.set_defaults(run=_run)
     return parser
-
-
-def _version() -> str:
-    try:
-        return version("streamdsl")
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 
 from streamdsl.errors import QueryError
+
+
+@cache
+def own_version() -> str:
+    """Return the version of streamdsl that is installed, `"unknown"` if it runs from files that are not.
+
+    >>> import streamdsl as sd
+    >>> sd.__version__ == own_version()
+    True
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("streamdsl")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def need(package: str, what: str, extra: str | None = None) -> None:

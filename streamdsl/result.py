@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamdsl.pictures.timeline_picture import Timeline
     from streamdsl.temporal.pandas_frames import HistoryColumns
 
 T = TypeVar("T")
@@ -153,6 +155,15 @@ class Result(Generic[T]):
             self._cht = self._output.cht()
         return self._cht
 
+    def head(self, n: int = 5) -> CHT[T]:
+        """Return the first n rows in order of (LE, RE, payload).
+
+        >>> Result.from_cht(CHT.from_rows([(3, 4, "y"), (1, 5, "x")])).head(1)
+        CHT
+          [1, 5) 'x'
+        """
+        return CHT(islice(self.cht(), max(n, 0)), self.unit)
+
     def events(self) -> list[Event[T]]:
         """Return the output as physical events, CTIs included."""
         return self._output.events()
@@ -193,6 +204,21 @@ class Result(Generic[T]):
         from streamdsl.io.data_frames import history_to_polars
 
         return history_to_polars(self._output.history(self._fields))
+
+    def timeline(self) -> Timeline:
+        """Return a picture of the history: text that `print` shows, SVG in Jupyter; many rows are binned (docs/pictures.md).
+
+        >>> Result.from_cht(CHT.from_rows([(1, 5, "x"), (3, INFINITY, "y")])).timeline()
+        time: 0    5
+        x   : -[===)
+        y   : ---[==>
+        """
+        from streamdsl.pictures.lanes import columns_lane
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        history = self._output.history(self._fields)
+        shape = history.memo["shape"] if history.memo else "record"
+        return Timeline([columns_lane("", history.le, history.re, history.fields, shape == "scalar")], self.unit)
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

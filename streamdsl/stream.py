@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.papers.secret import Profile, Trace
+    from streamdsl.pictures.flow_chart import FlowChart
+    from streamdsl.pictures.timeline_picture import Timeline
     from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
@@ -298,7 +300,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return f"<Stream of {_payloads(self._node)}, made by {self._node.name}>"
 
     def _repr_html_(self) -> str:
-        return text(self.explain())
+        from streamdsl.plan.drawing import shown
+
+        return shown(self._node) + text(self.explain())
 
     # Span-based operators: one row at a time.
 
@@ -1295,6 +1299,49 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl import running
 
         return running.explain(self._node, engine, rules)
+
+    def timeline(
+        self, windows: bool = False, bindings: Mapping[str, Any] | None = None, until: TimeLike | None = None
+    ) -> Timeline:
+        """Run the query over its bounded inputs, and return a picture of them above the output, on one axis of time.
+
+        Lifetimes are bars, points and edges, CTIs lines, and what a retraction has taken away is struck through. With `windows`
+        each window operator's windows are between the two, with their members. `print` shows text, Jupyter SVG, and
+        `.save("query.svg")` writes it; of many rows it shows how many live when, and some of them (docs/pictures.md).
+        `bindings` and `until` are those of `run`. Raises `QueryError` for an unbound source.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 5, "A"), (4, 12, "B")])
+        >>> trips.tumbling_window(10).aggregate(n=sd.count()).timeline(windows=True)
+        time    : 0    5    10   15   20
+        input   :
+          A     : -[===)
+          B     : ----[=======)
+        windows :                        # tumbling(10) of window_aggregate_1
+          2 rows: [=========)
+            A   : -[===)
+            B   : ----[=======)
+          1 row : ----------[=========)
+            B   : ----[=======)
+        output  :
+          n=2   : [=========)
+          n=1   : ----------[=========)
+        """
+        from streamdsl import query_timeline
+
+        return query_timeline.timeline(self._node, self._bindings, bindings, windows, until)
+
+    def draw(self) -> FlowChart:
+        """Return a picture of the plan: `print` shows it as Mermaid text, Jupyter as SVG, and `.save("plan.svg")` writes it.
+
+        >>> import streamdsl as sd
+        >>> print(sd.source("trips").shift(5).draw())
+        flowchart TD
+            n0[("source:trips")]
+            n1["<b>shift_1</b><br>[LE + 5, RE + 5)"]
+            n0 --> n1
+        """
+        return self._node.draw()
 
     def plan(self) -> Node:
         """Return the plan: the immutable algebra that this query is.

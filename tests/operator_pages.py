@@ -64,6 +64,8 @@ OTHERS: Final[dict[str, list[tuple[type, str]]]] = {
             "as_of",
             "explain",
             "plan",
+            "draw",
+            "timeline",
             "to_sql",
             "to_pandas",
             "to_arrow",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from streamdsl.demo.data import NEW_YORK
 from streamdsl.demo.flight_files import Times
+from streamdsl.pictures import COLOURS, label, picture
 from streamdsl.temporal import CHT
-from streamdsl.temporal.svg import COLOURS, label, picture
 
 STORM: Final = (datetime(2013, 2, 8, tzinfo=NEW_YORK), datetime(2013, 2, 10, tzinfo=NEW_YORK))
 """The two days of the storm, from midnight to midnight in New York."""
@@ -22,14 +22,15 @@ STEP: Final = 300
 """The picture shows the counts every five minutes."""
 WIDTH, HEIGHT = 1000, 560
 LEFT, RIGHT, TOP, BOTTOM = 64, 204, 92, 76
-LAYERS: Final = (*COLOURS, "#2f9fb0", "#c2679f")
+LAYERS: Final = (*COLOURS, "#f0e442", "#999999")
 """The colours of the busiest carriers."""
-REST: Final = "#8b949e"
+REST: Final = "#d0d7de"
 """The colour of all others, which are one layer."""
 STYLE: Final = (
-    "text{font-size:14px}.layer{stroke:#fff;stroke-width:.8;stroke-linejoin:round}.title{font-size:20px;font-weight:600}"
-    ".axis{stroke:#57606a}.lead{fill:none;stroke-width:1.5}.grounded{fill:#57606a;fill-opacity:.16}"
-    "@media(prefers-color-scheme:dark){.layer{stroke:#0d1117}.axis{stroke:#9da7b3}.grounded{fill:#9da7b3}}"
+    ".sd text{font-size:14px}.sd .layer{stroke:#fff;stroke-width:.8;stroke-linejoin:round}"
+    ".sd .title{font-size:20px;font-weight:600}"
+    ".sd .axis{stroke:#57606a}.sd .lead{fill:none;stroke-width:1.5}.sd .grounded{fill:#57606a;fill-opacity:.16}"
+    "@media(prefers-color-scheme:dark){.sd .layer{stroke:#0d1117}.sd .axis{stroke:#9da7b3}.sd .grounded{fill:#9da7b3}}"
 )
 
 

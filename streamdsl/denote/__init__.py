@@ -8,7 +8,7 @@ holds for each engine, order of arrival, batch size and rewrite: this package de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamdsl.denote import combining, grouping, pattern_matches, source, span, windowed
 from streamdsl.denote.environment import Environment
@@ -31,7 +31,11 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(
 """The denotation of each operator: a function of the node, the scope in which it is evaluated, and the CHTs of its inputs."""
 
 
-def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) -> CHT[Any]:
+Seen: TypeAlias = Callable[[Node, Environment, tuple[CHT[Any], ...]], None]
+"""What is called with each operator that is evaluated, its scope, and the CHTs of its inputs."""
+
+
+def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY, seen: Seen | None = None) -> CHT[Any]:
     """Return the output CHT of a plan, given its sources' CHTs by name; window operators make only windows with RE <= `until`.
 
     Raises `UserCodeError` if a lambda or a module raises, `UnboundedOutputError` if there are infinitely many windows.
@@ -41,14 +45,17 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
     CHT
       [5, 6) 'x'
     """
-    return _denote(plan, Environment(_denote, inputs, until, labels(plan)))
 
+    def meaning_of(plan: Node, scope: Environment) -> CHT[Any]:
+        meaning: dict[int, CHT[Any]] = {}
+        for node in plan.walk():
+            below = tuple(meaning[id(each)] for each in node.inputs)
+            if seen is not None:
+                seen(node, scope, below)
+            meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *below)
+        return meaning[id(plan)]
 
-def _denote(plan: Node, scope: Environment) -> CHT[Any]:
-    meaning: dict[int, CHT[Any]] = {}
-    for node in plan.walk():
-        meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *(meaning[id(below)] for below in node.inputs))
-    return meaning[id(plan)]
+    return meaning_of(plan, Environment(meaning_of, inputs, until, labels(plan)))
 
 
 def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:

@@ -20,20 +20,24 @@ from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.seen_events import SeenEvents
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.libraries import is_frame
 from streamdsl.io.readers import read_frame
+from streamdsl.plan.explain import tree
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
+from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
 
 if TYPE_CHECKING:
     from streamdsl.engine.diagnose import SourceStats
+    from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
 
@@ -77,6 +81,7 @@ class Session(RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
+        self._kept = SeenEvents.wanted(self._sources, engine_options or {})
         self._early: list[StepOutput] = []
         self._limits = Limits(self)
         self._waiting = InputBuffer(self._graph) if type(self._egress) is FinalEgress else None
@@ -122,7 +127,12 @@ class Session(RunningQuery[T]):
             self._limits.name_cause(len(pushed), sent)
         else:
             self._limits.events_since_cti = 0
-        return self._with_early(sent) if self._early else sent
+        if self._early:
+            sent = self._with_early(sent)
+        if self._kept is not None:
+            self._kept.take(ingress, pushed)
+            self._kept.send(sent)
+        return sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a batch, and commit it."""
@@ -167,7 +177,10 @@ class Session(RunningQuery[T]):
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
             ingress = self._ingress(name)
-            *before, piece = self._staged(ingress, self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
+            pushed = self._read(events, ingress)
+            *before, piece = self._staged(ingress, pushed) or [Piece(EMPTY, ingress.cti)]
+            if self._kept is not None:
+                self._kept.take(ingress, pushed)
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
@@ -177,7 +190,12 @@ class Session(RunningQuery[T]):
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = output_events(self._with_early(sent))
+        sent = self._with_early(sent)
+        if self._kept is not None:
+            for ingress in self._sources.values():
+                self._kept.take(ingress, [])
+            self._kept.send(sent)
+        out = output_events(sent)
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -228,6 +246,42 @@ class Session(RunningQuery[T]):
 
         with collector_paused():
             return snapshot(self, types, trust)
+
+    def timeline(self) -> Timeline:
+        """Return a picture of the newest events: those of each source above those of the output, on one axis.
+
+        What a retraction has taken away is struck through, CTIs are lines (docs/pictures.md). A session keeps no events unless
+        it is opened with `engine_options={"record": n}`, which keeps n of each source and of the output; else it raises
+        `SessionError`. A checkpoint has none: what is restored keeps what comes from then on.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.source("trips")
+        >>> session = trips.tumbling_window(10).aggregate(n=sd.count()).open(engine_options={"record": 1_000})
+        >>> _ = session.push([sd.interval("a", 1, 4, "A"), sd.edge_start("b", 3, "B"), sd.Cti(10)])
+        >>> _ = session.push([sd.edge_end("b", 3, 15), sd.Cti(20)])
+        >>> session.timeline()
+        time  : 0    5    10   15   20
+        trips :
+          A   : -[==)
+          B   : ---[===========)xxxxxx  # RE inf -> 15
+          cti : ----------|---------|
+        output:
+          n=2 : [=========)
+          n=1 : ----------[=========)
+          cti : ----------|---------|
+        """
+        if self._kept is None:
+            raise SessionError(
+                "this session has kept none of its events, so there is no timeline",
+                hint='open it with engine_options={"record": 1_000}, for the newest 1,000 of each source and of the output',
+            )
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        return Timeline(self._kept.lanes(self._sources, self.unit), self.unit)
+
+    def _repr_html_(self) -> str:
+        drawn = "" if self._kept is None else self.timeline().svg()
+        return drawn + text(tree(self.written, self.written))
 
     @functools.cached_property
     def types(self) -> Hints:

@@ -17,6 +17,7 @@ from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
 if TYPE_CHECKING:
+    from streamdsl.pictures.flow_chart import FlowChart
     from streamdsl.udm.bases import UDM
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
@@ -249,10 +250,22 @@ class Node(ABC):
 
         return to_json(self)
 
+    def draw(self) -> FlowChart:
+        """Return a picture of this plan: Mermaid text, and SVG in Jupyter.
+
+        >>> from streamdsl.plan.node import Source, shift
+        >>> print(str(shift(Source("trips"), 5).draw()).splitlines()[1].strip())
+        n0[("source:trips")]
+        """
+        from streamdsl.plan.drawing import chart
+
+        return chart(self)
+
     def _repr_html_(self) -> str:
+        from streamdsl.plan.drawing import shown
         from streamdsl.plan.explain import explain
 
-        return text(explain(self))
+        return shown(self) + text(explain(self))
 
 
 def _each_once(nodes: Iterable[Node]) -> tuple[Node, ...]:

@@ -14,12 +14,14 @@ from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
 from streamdsl.temporal.html import table, text
-from streamdsl.temporal.payload import fields_of, payload_key, payload_order
+from streamdsl.temporal.payload import payload_key, payload_order, show
 from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
 from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T")
 _SHOWN: Final = 50
@@ -152,6 +154,20 @@ class CHT(Generic[T]):
 
         return history_to_pandas(HistoryColumns.of(self))
 
+    def timeline(self) -> Timeline:
+        """Return a picture of the rows: text that `print` shows, SVG in Jupyter, `.save("rows.svg")` (docs/pictures.md).
+
+        >>> CHT.from_rows([(1, 5, "P1"), (4, INFINITY, "P2"), (8, 9, "P3")]).timeline()
+        time: 0    5
+        P1  : -[===)
+        P2  : ----[=====>
+        P3  : --------*
+        """
+        from streamdsl.pictures.lanes import rows_lane
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        return Timeline([rows_lane("", self._rows, "output")], self.unit)
+
     def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
         return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)
 
@@ -168,7 +184,7 @@ class CHT(Generic[T]):
 
     def __repr__(self) -> str:
         times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:_SHOWN]]
-        shown = [f"  [{le}, {re}) {_show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
+        shown = [f"  [{le}, {re}) {show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
         more = [f"  ... {len(self) - _SHOWN} rows more"] if len(self) > _SHOWN else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 
@@ -180,7 +196,8 @@ class CHT(Generic[T]):
         times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
         shown = [*times, *(map(repr, values) for values in columns.values())]
         more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
-        return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
+        drawn = self.timeline().svg() if 0 < len(self) <= _SHOWN else ""
+        return drawn + table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
 def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRow[T]]:
@@ -198,10 +215,3 @@ def _checked(row: CHTRow[T]) -> CHTRow[T]:
         rule = "its LE is not finite" if row.le == INFINITY else f"its LE {row.le} is after its RE {row.re}"
         raise EventError(row, rule)
     return row
-
-
-def _show(payload: object) -> str:
-    fields = fields_of(payload)
-    if [name for name, _ in fields] == ["value"]:
-        return repr(payload)
-    return " ".join(f"{name}={value!r}" for name, value in fields)

@@ -252,6 +252,18 @@ def fields_of(payload: object) -> list[tuple[str, Any]]:
     return [("value", payload)]
 
 
+def show(payload: object) -> str:
+    """Return a payload as people read it: its fields, or the `repr` of a scalar.
+
+    >>> show({"k": "a", "n": 2}), show("a")
+    ("k='a' n=2", "'a'")
+    """
+    fields = fields_of(payload)
+    if [name for name, _ in fields] == ["value"]:
+        return repr(payload)
+    return " ".join(f"{name}={value!r}" for name, value in fields)
+
+
 def is_nan(value: object) -> bool:
     """Say whether a value is a NaN, as a float or a decimal."""
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streamdsl.errors import SchemaError
+from streamdsl.pictures.text_lines import RULER
 from streamdsl.temporal import CHRONON, INFINITY, Cti, Event, Insert, Retract
 
-RULER: Final = "time"
-"""The name of the line that says which tick the first column is."""
 _LINE = _regex.compile(r"(?:(?P<name>[^:#]+):)?(?P<drawing>[^#]*)")
 _TOKEN = _regex.compile(r"-|(?P<start>\([A-Za-z0-9|]+\)|[A-Za-z0-9|\[*])(?P<bar>=*)(?P<end>[)>!]?)")
 _NAMED_STARTS: Final = ("[", "*")

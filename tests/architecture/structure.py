@@ -14,13 +14,14 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "streamdsl"
 FILES: Final = sorted(PACKAGE.rglob("*.py"))
 
-MODEL: Final = {"errors", "extras", "temporal"}
+MODEL: Final = {"errors", "extras", "temporal", "pictures"}
 VALUES: Final = MODEL | {"expr", "windows", "udm"}
 PLAN: Final = VALUES | {"plan"}
 CORE: Final[dict[str, set[str]]] = {
     "errors": set(),
     "extras": {"errors"},
     "temporal": {"errors"},
+    "pictures": {"errors", "temporal"},
     "emit": MODEL,
     "expr": MODEL,
     "windows": MODEL,
@@ -42,6 +43,7 @@ FACADE: Final[dict[str, set[str]]] = {
     "window": {"udm"},
     "building": PLAN,
     "running": PLAN | {"emit"},
+    "query_timeline": PLAN | {"running"},
     "query_binding": PLAN | {"building", "running"},
     "pattern": PLAN | {"building"},
     "stream": PLAN | {"building", "emit", "missing", "pattern"},
@@ -61,7 +63,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "moved": {"errors"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"io", "streamdsl", "testing"},
-    "cli": {"errors", "jobs"},
+    "cli": {"errors", "extras", "jobs"},
     "__main__": {"cli"},
 }
 LAYERS: Final = CORE | FACADE | BESIDE

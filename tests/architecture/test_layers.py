@@ -32,6 +32,7 @@ def test_room_imports_only_rooms_before_it(room: str) -> None:
 
 LATE: Final = {
     ("streamdsl.result", "io"),
+    ("streamdsl.temporal.cht", "pictures"),
     ("streamdsl.testing.law_queries", "sources"),
     ("streamdsl.stream", "sql"),
 }
@@ -96,7 +97,7 @@ def of_papers(imported: str) -> Iterator[Import]:
     return (f for f in inside() if f.module.startswith("streamdsl.papers.") and f.imported.startswith(imported))
 
 
-PUBLIC: Final = ("", ".errors", ".temporal", ".udm", ".windows", ".windows.sequences")
+PUBLIC: Final = ("", ".errors", ".pictures", ".temporal", ".udm", ".windows", ".windows.sequences")
 """The packages of the core whose `__all__` is its public interface."""
 NOT_PUBLIC: Final = frozenset(
     {
@@ -126,12 +127,6 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.temporal.html.table",
         "streamdsl.temporal.html.text",
         "streamdsl.temporal.integers.whole_number",
-        "streamdsl.temporal.svg.COLOURS",
-        "streamdsl.temporal.svg.bar",
-        "streamdsl.temporal.svg.grid_line",
-        "streamdsl.temporal.svg.label",
-        "streamdsl.temporal.svg.picture",
-        "streamdsl.temporal.svg.short",
         "streamdsl.udm.bases.AnyUDA",
         "streamdsl.udm.builtin.Avg",
         "streamdsl.udm.builtin.Count",
@@ -174,6 +169,7 @@ CYCLES: Final = {
     frozenset(
         {
             "streamdsl.plan.base",
+            "streamdsl.plan.drawing",
             "streamdsl.plan.explain",
             "streamdsl.plan.json",
             "streamdsl.plan.json.constants",

@@ -45,6 +45,7 @@ CLASSES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "Union": (("papers.out_of_order.punctuated_union", "plan.nodes.combining"), _PAPER),
     "Step": (("papers.secret.simulation", "pattern"), _PAPER),
     "Grid": (("papers.secret.start", "windows.grid"), _PAPER),
+    "Timeline": (("papers.cql.group_timeline", "pictures.timeline_picture"), _PAPER),
     "DatabaseTable": (("sinks.database", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "DeltaEvents": (("sinks.delta", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),
     "IcebergEvents": (("sinks.iceberg", "spark.sinks"), "the sink, and the same for Spark's micro-batches"),

@@ -14,6 +14,8 @@ ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "
 def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
     shown = ROWS.run()._repr_html_()
     assert shown == ROWS.run().cht()._repr_html_()
+    picture, shown = shown.split("</svg>")
+    assert "&lt;a&gt;" in picture
     titles, *rows = shown.split("</tr>")[:-1]
     assert [title for title in ("le", "re", "k", "v") if f">{title}</th>" in titles] == ["le", "re", "k", "v"]
     assert [[cell in row for cell in (">1<", ">5<", "&lt;a&gt;", ">2<")] for row in rows] == [[True] * 4, [False] * 4]
@@ -24,6 +26,7 @@ def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
 def test_a_long_history_says_how_many_rows_are_left_out() -> None:
     shown = sd.from_rows([(n, n + 1, n) for n in range(53)]).run()._repr_html_()
     assert shown.count("<tr>") == 51
+    assert "<svg" not in shown
     assert "... 3 rows more" in shown
 
 

@@ -59,6 +59,14 @@ def test_a_query_imports_no_model_of_a_paper() -> None:
     assert printed(IMPORT + QUERY + PAPERS) == set()
 
 
+PICTURES = "import sys\nprint(*(name for name in sys.modules if name.startswith('streamdsl.pictures')))"
+
+
+def test_pictures_are_imported_when_one_is_drawn() -> None:
+    assert printed(IMPORT + QUERY + PICTURES) == set()
+    assert "streamdsl.pictures.svg_timeline" in printed(IMPORT + QUERY + "query.timeline().svg()\n" + PICTURES)
+
+
 TABLE = """
 import sys
 import numpy as np

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +19,7 @@ from streamdsl.engine.state.objects import check_types
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
 from streamdsl.errors import CheckpointError
+from streamdsl.extras import own_version
 from streamdsl.temporal import to_duration
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def snapshot(session: Session[Any], types: Iterable[type] = (), anywhere: bool =
             raise CheckpointError(f"{_shown(name)} cannot be saved, at {writer.at}: {_why(error)}") from error
         pickled |= writer.pickled
     head = {
-        "streamdsl": _version(),
+        "streamdsl": own_version(),
         "emit": _emit(session.emit),
         "options": _options(session),
         "unit": session.unit,
@@ -107,14 +106,6 @@ def _shown(section: str) -> str:
     """Return the operator, or whatever else a section is of, as errors name it."""
     kind, _, name = section.partition(":")
     return name.partition(":")[2] if kind == "operator" else section
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("streamdsl")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _options(session: Session[Any]) -> dict[str, Any]:
@@ -150,9 +141,9 @@ class Checkpoint:
             self._places = {name: (start, size) for name, (start, size) in self._head["sections"].items()}
             self._then = [(str(owner), str(text)) for owner, text in self._head["plan"]]
             self._emit = self._find_emit()
-        if self._head["streamdsl"] != _version():
+        if self._head["streamdsl"] != own_version():
             raise CheckpointError(
-                f"the checkpoint is of streamdsl {self._head['streamdsl']}, this is {_version()}: their states differ",
+                f"the checkpoint is of streamdsl {self._head['streamdsl']}, this is {own_version()}: their states differ",
                 hint=_REMEDY,
             )
 

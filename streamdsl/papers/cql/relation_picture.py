@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Any, Final
 
 from streamdsl.papers.cql.group_timeline import Timeline
+from streamdsl.pictures import COLOURS, bar, grid_line, label, picture, short
 from streamdsl.temporal import CHTRow
 from streamdsl.temporal.html import table, text
-from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
 
 LEFT, ROW, TOP, TEXT = 20, 18, 44, 330
 MOST: Final = 60

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.simulation import Step
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
-from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
+from streamdsl.pictures import COLOURS, TimeAxis, bar, grid_line, label, picture, short
 
 if TYPE_CHECKING:
     from streamdsl.papers.secret.profile_trace import Trace
@@ -34,28 +34,22 @@ def draw(traces: Sequence[Trace]) -> str:
     last = _horizon(traces, lanes)
     read = [[each for each in trace.tuples if each.value is not HEARTBEAT and each.t_app <= last] for trace in traces]
     shared = all(_where(each) == _where(read[0]) for each in read)
-    scale = _TimeAxis([*(each.t_app for tuples in read for each in tuples), *(t for each in shown for t in _interval(*each))])
-    parts = [label(scale.x(t), 14, str(t), "quiet", "middle") for t in scale.marks]
+    scale = _axis([*(each.t_app for tuples in read for each in tuples), *(t for each in shown for t in _interval(*each))])
+    marks = scale.marks(24)
+    parts = [label(scale.x(mark.time), 14, mark.text, "quiet", "middle") for mark in marks]
     parts.extend(_dots(scale, read[0], 30) if shared and read else ())
     top = y = TOP + 10 if shared else TOP - 20
     for trace, lane, tuples, colour in zip(traces, lanes, read, COLOURS * len(traces), strict=False):
         parts.extend(() if shared else _dots(scale, tuples, y + 9, colour))
         parts.extend(_lane(scale, trace, lane, colour, y))
         y += ROW * (min(len(lane), MOST) + 1 + (len(lane) > MOST)) + 8
-    lines = (grid_line(scale.x(t), top - 10, y) for t in scale.marks)
+    lines = (grid_line(scale.x(mark.time), top - 10, y) for mark in marks)
     return picture([*lines, *parts], LEFT + WIDE + TEXT, y + 6)
 
 
-class _TimeAxis:
-    """The axis of time: maps times to x coordinates."""
-
-    def __init__(self, times: Sequence[int]) -> None:
-        self.first, self.last = min(times, default=0) - 1, max(times, default=0) + 1
-        step = max(1, -(-(self.last - self.first) // 24))
-        self.marks = range(self.first, self.last + 1, step)
-
-    def x(self, time: float) -> float:
-        return LEFT + (time - self.first) / (self.last - self.first) * WIDE
+def _axis(times: Sequence[int]) -> TimeAxis:
+    """Return the axis of some times, with room for a tick before and after."""
+    return TimeAxis(min(times, default=0) - 1, max(times, default=0) + 1, None, LEFT, LEFT + WIDE)
 
 
 def _horizon(traces: Sequence[Trace], lanes: Sequence[Sequence[Step]]) -> float:
@@ -74,7 +68,7 @@ def _interval(trace: Trace, step: Step) -> tuple[int, int]:
     return step.seen.interval if step.seen and trace.by == "time" else (step.t, step.t)
 
 
-def _dots(scale: _TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "#57606a") -> list[str]:
+def _dots(scale: TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "#57606a") -> list[str]:
     """Return a dot for each instant with tuples that can be told from the others; pointed at, it says which."""
     at: dict[int, list[Tuple]] = defaultdict(list)
     for each in tuples:
@@ -88,7 +82,7 @@ def _dots(scale: _TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "#576
     return parts
 
 
-def _lane(scale: _TimeAxis, trace: Trace, lane: Sequence[Step], colour: str, y: int) -> list[str]:
+def _lane(scale: TimeAxis, trace: Trace, lane: Sequence[Step], colour: str, y: int) -> list[str]:
     parts = [label(LEFT, y + 13, trace.profile.name, "name")]
     for number, (step, output) in enumerate(zip(lane[:MOST], trace.outputs, strict=False), 1):
         top = y + number * ROW

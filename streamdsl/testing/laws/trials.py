@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import TimestampViolation, UserCodeError
+from streamdsl.pictures.text_lines import TimelineLine, draw
 from streamdsl.temporal import CHT, CHTRow, Event, Lifetime
 from streamdsl.testing.compare import same_rows
 from streamdsl.testing.examples import RowsExample, StreamExample, WindowExample
@@ -16,7 +17,7 @@ from streamdsl.testing.law_queries import query_of, text_of
 from streamdsl.testing.live_window import LiveWindow, compute_rows, deep_copy, member, process_rows
 from streamdsl.testing.random_payloads import magnitude
 from streamdsl.testing.subject import Subject
-from streamdsl.testing.timelines import TimelineLine, draw, line_of_row, lines_of_events
+from streamdsl.testing.timelines import line_of_row, lines_of_events
 from streamdsl.udm.bases import AnyModule, AnyUDA
 from streamdsl.udm.invoke import MemberRow
 from streamdsl.windows import Clip

@@ -146,7 +146,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_another_format_and_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(counts(), tmp_path / "trips")
-    monkeypatch.setattr("streamdsl.engine.state.checkpoint._version", lambda: "99.0")
+    monkeypatch.setattr("streamdsl.engine.state.checkpoint.own_version", lambda: "99.0")
     with pytest.raises(CheckpointError, match=r"(?s)is of streamdsl .*, this is 99\.0.*Hint: "):
         counts().restore(path)
 

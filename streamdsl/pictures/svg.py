@@ -1,4 +1,4 @@
-"""SVG pictures for Jupyter, on light and dark pages."""
+"""Parts of SVG pictures: documents that fit light and dark pages, text, lines and bars."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-COLOURS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#c9534f", "#8a6bb8", "#b8862b")
+COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
+"""Colours that people with any kind of colour vision tell apart (M. Okabe, K. Ito, 2008)."""
 _STYLE: Final = (
-    "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:#24292f}"
-    ".paper{fill:#fff}.quiet{fill:#57606a}.grid{stroke:#57606a;stroke-opacity:.22}.name{font-weight:600}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.paper{fill:#0d1117}.quiet{fill:#9da7b3}.grid{stroke:#9da7b3}}"
+    ".sd text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:#24292f}"
+    ".sd .paper{fill:#fff}.sd .quiet{fill:#57606a}.sd .grid{stroke:#57606a;stroke-opacity:.22}.sd .name{font-weight:600}"
+    "@media(prefers-color-scheme:dark){.sd text{fill:#e6edf3}.sd .paper{fill:#0d1117}.sd .quiet{fill:#9da7b3}"
+    ".sd .grid{stroke:#9da7b3}}"
 )
+"""Each rule is about the class `sd`, since a page with the picture in it obeys them too."""
 
 
 def picture(parts: Iterable[str], width: int, height: int, style: str = "") -> str:
-    """Return an SVG document of these parts; `style` is CSS that they need besides that of all pictures.
+    """Return an SVG document of these parts; `style` is CSS that they need besides that of all pictures, about `.sd`.
 
     >>> picture([], 10, 10).count("<rect")
     1
     """
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><style>{_STYLE}{style}</style>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="sd" role="img"><style>{_STYLE}{style}</style>'
     return f'{head}<rect class="paper" width="{width}" height="{height}"/>{"".join(parts)}</svg>'
 
 
