@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
 
-__all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
+__all__ = ["DENOTATIONS", "denote", "describe", "evaluate", "history", "run_reference", "sources"]
 
 DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(
     source, grouping, span, windowed, pattern_matches, combining
@@ -41,10 +41,11 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
     CHT
       [5, 6) 'x'
     """
-    return _denote(plan, Environment(_denote, inputs, until, labels(plan)))
+    return evaluate(plan, Environment(evaluate, inputs, until, labels(plan)))
 
 
-def _denote(plan: Node, scope: Environment) -> CHT[Any]:
+def evaluate(plan: Node, scope: Environment) -> CHT[Any]:
+    """Return the output CHT of a plan in a scope."""
     meaning: dict[int, CHT[Any]] = {}
     for node in plan.walk():
         meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *(meaning[id(below)] for below in node.inputs))
