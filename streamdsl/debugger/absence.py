@@ -111,20 +111,19 @@ class Search:
 
     def answers(self, changes: Iterable[Change]) -> list[CHTRow[Any]]:
         """Return the rows that are wanted, of the run with some changes."""
-        plan, rows, ctis = self.changed(changes)
+        plan, rows, ended = self.changed(changes)
         try:
-            return [row for row in self.moment.output(rows, ctis, plan) if self.wants(row)]
+            return [row for row in self.moment.output(rows, plan, ended=ended) if self.wants(row)]
         except StreamDslError:
             return []
 
-    def changed(self, changes: Iterable[Change]) -> tuple[Node, list[InputRow], dict[str, int]]:
-        """Return plan, rows and CTIs with some changes."""
+    def changed(self, changes: Iterable[Change]) -> tuple[Node, list[InputRow], list[str]]:
+        """Return plan, rows and sources that have ended, with some changes."""
         chosen = set(changes)
         open_ = {id(node) for name, node in self.lets_pass.items() if ("operator", name) in chosen}
         plan = without_operators(self.moment.plan, open_)
         rows = [row.as_sent if ("late", row.number) in chosen else row for row in self.moment.without(_numbers(chosen))]
-        ended = {name: INFINITY for name in self._sources() if ("cti", name) in chosen}
-        return plan, rows, {**self.moment.inputs.ctis, **ended}
+        return plan, rows, [name for name in self._sources() if ("cti", name) in chosen]
 
     def holds(self, changes: Iterable[Change]) -> bool:
         """Say whether the answer is there with some changes."""

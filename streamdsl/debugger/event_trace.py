@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
 from streamdsl.debugger.answers import Effects, OperatorEffect, Why
-from streamdsl.debugger.input_rows import InputRow, ticked, with_first_events
+from streamdsl.debugger.input_rows import InputRow, ticked
 from streamdsl.debugger.lineage import Rows, same
 from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.pushes import Push, Recording, Sample
@@ -277,8 +277,7 @@ class EventTrace:
             raise QueryError(f"{shortened(event)} did not come in", hint="give an event of trace.input")
         if isinstance(event, Insert):
             return row, moment.without({row.number})
-        place = next(n for n, each in enumerate(row.events) if each is event or each == event)
-        return row, [with_first_events(row, place) if each is row else each for each in moment.rows]
+        return row, [row.before(event) if each is row else each for each in moment.rows]
 
 
 def load(path: str | os.PathLike[str], query: Any = None, types: Iterable[type] = ()) -> EventTrace:

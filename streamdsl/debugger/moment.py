@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from streamdsl.debugger.reruns import run_again, without_policies
 from streamdsl.debugger.searching import smallest
 from streamdsl.denote import evaluate
 from streamdsl.denote.environment import Environment
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import StreamDslError
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
@@ -47,29 +48,37 @@ class Moment:
         return self.inputs.rows
 
     def output(
-        self, rows: Iterable[InputRow] | None = None, ctis: Mapping[str, int] | None = None, plan: Node | None = None
+        self,
+        rows: Iterable[InputRow] | None = None,
+        plan: Node | None = None,
+        mute: Collection[str] = (),
+        ended: Collection[str] = (),
     ) -> CHT[Any]:
-        """Return the output of a run on some rows: by default all, with the CTIs that there were."""
-        return self._run([plan or self.plan], self.recording.emit, rows, ctis)[0]
+        """Return the output of a run on some rows, by default all; sources may be without CTIs (`mute`), or be ended."""
+        return self._run([plan or self.plan], self.recording.emit, rows, mute, ended)[0]
 
     def at_operators(self, rows: Iterable[InputRow] | None = None, plan: Node | None = None) -> dict[int, Rows]:
         """Return what is out of each operator outside of groups, by the node's `id()`."""
         nodes = [node for node in (plan or self.plan).walk() if not isinstance(node, Source)]
-        emit = "watermark" if self.recording.emit == "watermark" else "speculative"
-        found = self._run(nodes, emit, rows, None) if nodes else []
+        emit: EmitMode = "watermark" if self.recording.emit == "watermark" else "speculative"
+        found = self._run(nodes, emit, rows) if nodes else []
         return {id(node): history.rows for node, history in zip(nodes, found, strict=True)}
 
     def _run(
-        self, plans: Sequence[Node], emit: Any, rows: Iterable[InputRow] | None, ctis: Mapping[str, int] | None
+        self,
+        plans: Sequence[Node],
+        emit: EmitMode | Emit,
+        rows: Iterable[InputRow] | None,
+        mute: Collection[str] = (),
+        ended: Collection[str] = (),
     ) -> list[CHT[Any]]:
-        chosen = self.rows if rows is None else rows
-        known = self.inputs.ctis if ctis is None else ctis
-        return run_again(plans, chosen, known, emit, self.recording.until, self.end, self.recording.unit)
+        chosen, of = self.rows if rows is None else rows, self.recording
+        return run_again(plans, chosen, self.inputs, emit, of.until, self.end, of.unit, mute, ended)
 
-    def gives(self, row: CHTRow[Any], rows: Iterable[InputRow], ctis: Mapping[str, int] | None = None) -> bool:
+    def gives(self, row: CHTRow[Any], rows: Iterable[InputRow], mute: Collection[str] = ()) -> bool:
         """Say whether a run on some rows gives a row; not if the query's code fails on them."""
         try:
-            return copies(self.output(rows, ctis), row) > 0
+            return copies(self.output(rows, mute=mute), row) > 0
         except StreamDslError:
             return False
 
@@ -143,8 +152,7 @@ class Moment:
 
     def _needs_cti(self, row: CHTRow[Any], source: str) -> bool:
         """Say whether a row would not be out without the CTI of a source."""
-        others = {name: cti for name, cti in self.inputs.ctis.items() if name != source}
-        return self.end is None and not self.gives(row, self.rows, others)
+        return self.end is None and not self.gives(row, self.rows, mute=[source])
 
     @staticmethod
     def _in_order(rows: Iterable[InputRow]) -> list[InputRow]:

@@ -1,12 +1,13 @@
-"""A run again, on some of the recorded rows: by the law it gives what these rows mean, in whatever order they come."""
+"""A run again, on some of the recorded rows, with the CTIs that there were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
-from streamdsl.debugger.input_rows import InputRow
+from streamdsl.debugger.input_rows import InputRow, Inputs, is_ended
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
@@ -14,7 +15,7 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
-from streamdsl.temporal import CHT, MIN_TIME, Cti, Event, Insert, Unit
+from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Unit
 
 
 class Rerun(Session[Any]):
@@ -54,22 +55,34 @@ def without_policies(plan: Node) -> Node:
 def run_again(
     plans: Sequence[Node],
     rows: Iterable[InputRow],
-    ctis: Mapping[str, int],
+    inputs: Inputs,
     emit: EmitMode | Emit,
     until: int,
     end: int | None,
     unit: Unit | None,
+    mute: Collection[str] = (),
+    ended: Collection[str] = (),
 ) -> list[CHT[Any]]:
-    """Return the outputs of plans over rows, with the CTIs that the sources have reached; `end` ends all of them."""
+    """Return the outputs of plans over rows; sources may be `mute`, without their CTIs, or `ended`.
+
+    What a session has sent so far depends on the order of arrival, which is kept. What a run gives that has ended does not, by
+    the law, so its rows are given at once.
+    """
     session = Rerun(Outputs(tuple(plans)) if len(plans) > 1 else plans[0], mode_of(emit), until)
-    events: dict[str, list[Event[Any]]] = {name: [] for name in session.sources}
-    for row in rows:
-        if row.source in events and not row.is_dropped:
-            events[row.source].append(Insert(row.number, row.le, max(row.le, row.re), row.payload))
-    for name, pushed in events.items():
-        # A CTI that a table has from its beginning would end a source, which an end does.
-        cti = ctis.get(name, MIN_TIME)
-        session.push([*pushed, Cti(cti)] if cti > MIN_TIME else pushed, source=name)
+    known = set(session.sources)
+    chosen = [row for row in rows if row.source in known]
+    if is_ended(end):
+        for name in session.sources:
+            session.push([Insert(r.number, r.le, r.re, r.payload) for r in chosen if r.source == name and r.le < r.re], name)
+    else:
+        arrivals = [(at, row.source, change) for row in chosen for at, change in row.changes]
+        arrivals += [promise for promise in inputs.promises if promise[1] in known and promise[1] not in mute]
+        arrivals.sort(key=lambda arrival: arrival[0])
+        for (_, name), pushed in groupby(arrivals, key=lambda arrival: (arrival[0][0], arrival[1])):
+            events: list[Event[Any]] = [event for _, _, event in pushed]
+            session.push(events, name)
+        for name in known.intersection(ended):
+            session.push([Cti(INFINITY)], name)
     if end is not None:
         session.end(end)
     return session.histories(unit)
