@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
@@ -52,7 +53,7 @@ class EventTrace:
     def __init__(self, recording: Recording, recorder: Recorder | None = None) -> None:
         self.recording = recording
         self._recorder = recorder
-        self._moments: dict[int, Moment] = {}
+        self._moments: list[Moment] = []
 
     @classmethod
     def of_run(
@@ -146,11 +147,9 @@ class EventTrace:
         if isinstance(answer, Retract):
             return self._why_changed(answer)
         if isinstance(answer, Insert):
-            push = self._push_of(answer)
-            return self._moment(push + 1).why(CHTRow(answer.le, answer.re, answer.payload))
+            return self._around(answer)[1].why(CHTRow(answer.le, answer.re, answer.payload))
         row = self._as_row(answer)
-        n = self._last_with(row)
-        return self._moment(n).why(row)
+        return self._moment(self._last_with(row)).why(row)
 
     def effects(self, event: Event[Any]) -> Effects:
         """Return what an input event has changed: the rows of each operator with it, and without it.
@@ -172,7 +171,7 @@ class EventTrace:
         """
         if isinstance(event, Arrival):
             event = event.event
-        moment = self._moment(len(self.recording.pushes))
+        moment = self._moment()
         row, without = self._without(moment, event)
         late = "; ".join(each.reason for each in row.rejected if each.event == event)
         with_it, without_it = _everywhere(moment, moment.rows), _everywhere(moment, without)
@@ -197,19 +196,29 @@ class EventTrace:
         then: [4, 5) 2
         """
         wanted = expected if callable(expected) else self._as_row(expected)
-        return why_not(self._moment(len(self.recording.pushes)), wanted)
+        return why_not(self._moment(), wanted)
 
     def __repr__(self) -> str:
         n_in, n_out = sum(push.n_in for push in self.recording.pushes), sum(len(push.output) for push in self.recording.pushes)
         return "; ".join([f"EventTrace: {n_in} events in, {n_out} out", *self.recording.limits()])
 
-    def _moment(self, n_pushes: int) -> Moment:
+    def _moment(self, n_pushes: int | None = None, *last: Push) -> Moment:
         """Return the recording after some pushes; the newest ones are remembered for the next question."""
-        found = self._moments.get(n_pushes)
-        if found is None or found.pushes != list(self.recording.pushes)[:n_pushes]:
-            self._moments = {key: moment for key, moment in list(self._moments.items())[-3:]}
-            found = self._moments[n_pushes] = Moment(self.recording, n_pushes)
+        pushes = [*islice(self.recording.pushes, n_pushes), *last]
+        found = next((each for each in self._moments if each.pushes == pushes), None)
+        if found is None:
+            found = Moment(self.recording, pushes)
+            self._moments = [found, *self._moments[:3]]
         return found
+
+    def _around(self, event: Event[Any]) -> tuple[Moment, Moment]:
+        """Return the recording before, and after, the step that gave an event of the output."""
+        for number, push in enumerate(self.recording.pushes):
+            place = next((n for n, each in enumerate(push.output) if each is event or each == event), None)
+            if place is not None:
+                before, after = push.until(place)
+                return self._moment(number, before), self._moment(number, after)
+        raise QueryError(f"{shortened(event)} is not in the output", hint="give an event of trace.output")
 
     def _as_row(self, row: tuple[Any, Any, Any]) -> CHTRow[Any]:
         try:
@@ -217,16 +226,6 @@ class EventTrace:
         except (TypeError, ValueError):
             raise QueryError(f"{shortened(row)} is no row", hint="(le, re, payload), or an event of trace.output") from None
         return CHTRow(*EventReader(self.recording.unit).lifetime(0, le, re), as_payload(plain(payload)))
-
-    def _push_of(self, event: Event[Any]) -> int:
-        """Return the number of the push that gave an event of the output."""
-        pushes = self.recording.pushes
-        found = next((n for n, push in enumerate(pushes) if any(each is event for each in push.output)), None)
-        if found is None:
-            found = next((n for n, push in enumerate(pushes) if event in push.output), None)
-        if found is None:
-            raise QueryError(f"{shortened(event)} is not in the output", hint="give an event of trace.output")
-        return found
 
     def _last_with(self, row: CHTRow[Any]) -> int:
         """Return after how many pushes a row was in the output for the last time."""
@@ -242,9 +241,8 @@ class EventTrace:
 
     def _why_changed(self, event: Retract) -> Why:
         """Return what took a row back, and where what has taken its place comes from."""
-        push = self._push_of(event)
+        before, after = self._around(event)
         old = CHTRow(event.le, event.re, event.payload)
-        before, after = self._moment(push), self._moment(push + 1)
         new = CHTRow(event.le, event.re_new, event.payload)
         known = {row.number: row for row in before.rows}
         changes = [row for row in after.rows if row.number not in known or row.row != known[row.number].row]
@@ -260,7 +258,7 @@ class EventTrace:
             why.tree if why else None,
             why.inputs if why else (),
             why.is_complete if why else changed(changes),
-            push,
+            len(after.pushes) - 1,
             after.inputs.ctis,
             self.recording.unit,
             old,

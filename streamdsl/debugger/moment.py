@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 from streamdsl.debugger.answers import Cause, InputCause, Why
@@ -29,10 +28,9 @@ class Moment:
     Whatever is said of causes is tried: the query runs again without some rows, from `run_again`, and the outputs are compared.
     """
 
-    def __init__(self, recording: Recording, n_pushes: int) -> None:
+    def __init__(self, recording: Recording, pushes: Sequence[Push]) -> None:
         self.recording = recording
-        self.n_pushes = n_pushes
-        self.pushes: list[Push] = list(islice(recording.pushes, n_pushes))
+        self.pushes = pushes
         plan = in_unit(recording.plan, recording.unit) if is_calendar(recording.unit) else recording.plan
         self.plan = without_policies(plan)
         self.end = self.pushes[-1].end if self.pushes else None
@@ -132,7 +130,7 @@ class Moment:
             tree,
             causes,
             is_complete,
-            self.n_pushes - 1,
+            len(self.pushes) - 1,
             self.inputs.ctis,
             self.recording.unit,
             limits=tuple(self.recording.limits()),

@@ -6,6 +6,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Final
 
 from streamdsl.emit import Emit, EmitMode
@@ -22,7 +23,7 @@ class Push:
     """One push: the events of each source, the output that they caused, and how far the sources had come after it.
 
     `rejected` are the events that were dropped or adjusted, by source, in order; `end` is the time at which the push ended the
-    session, None if it did not.
+    session, None if it did not. `steps` are the numbers of output events of its pieces, which its CTIs cut.
     """
 
     batches: tuple[tuple[str, tuple[Event[Any], ...]], ...]
@@ -30,6 +31,7 @@ class Push:
     ctis: Mapping[str, int]
     rejected: tuple[tuple[str, Rejected], ...] = ()
     end: int | None = None
+    steps: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return sum(len(events) for _, events in self.batches) + len(self.output)
@@ -39,13 +41,28 @@ class Push:
         """The number of events that came in."""
         return sum(len(events) for _, events in self.batches)
 
+    def until(self, place: int) -> tuple[Push, Push]:
+        """Return the push up to the CTI before, and after, the step of its output that has an event; the CTI after it included.
+
+        Without a step that a CTI ends both are as if nothing had come, and the whole.
+        """
+        ((source, events), *others) = self.batches
+        cuts = [n for n, event in enumerate(events, 1) if isinstance(event, Cti)]
+        step = next((n for n, last in enumerate(accumulate(self.steps)) if place < last), 0)
+        before = self._first(source, events, cuts[step - 1] if 0 < step <= len(cuts) and not others else 0)
+        is_cut = step < len(cuts) and cuts[step] < len(events) and not others
+        return before, self._first(source, events, cuts[step]) if is_cut else self
+
+    def _first(self, source: str, events: tuple[Event[Any], ...], n: int) -> Push:
+        return replace(self, batches=((source, events[:n]),), ctis={}, end=None)
+
     def newest(self, n: int) -> Push:
         """Return the push with its newest n events of each side at most."""
         left, batches = n, []
         for source, events in reversed(self.batches):
             batches.append((source, events[max(0, len(events) - left) :]))
             left -= len(batches[-1][1])
-        return replace(self, batches=tuple(reversed(batches)), output=self.output[max(0, len(self.output) - n) :])
+        return replace(self, batches=tuple(reversed(batches)), steps=(), output=self.output[max(0, len(self.output) - n) :])
 
 
 @dataclass(slots=True)

@@ -58,9 +58,9 @@ class Recorder:
         session._check_open()
         ingress = session._ingress(source)
         given = _events(session._read(events, ingress))
-        early = output_events(session._early)
+        early = len(session._early)
         sent = cls._push(session, given, ingress.name)
-        self._add([(ingress.name, given)], output_events(sent)[len(early) :] if early else output_events(sent))
+        self._add([(ingress.name, given)], output_events(sent[early:]), steps=tuple(map(len, sent[early:])))
         return sent
 
     def _end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[Any]]:
@@ -72,13 +72,17 @@ class Recorder:
         return out
 
     def _add(
-        self, batches: Sequence[tuple[str, Sequence[Event[Any]]]], out: Sequence[Event[Any]], end: int | None = None
+        self,
+        batches: Sequence[tuple[str, Sequence[Event[Any]]]],
+        out: Sequence[Event[Any]],
+        end: int | None = None,
+        steps: tuple[int, ...] = (),
     ) -> None:
         session = self.session
         ctis = {name: ingress.cti for name, ingress in session._sources.items() if ingress.cti > MIN_TIME}
         kept = tuple((source, tuple(events)) for source, events in batches)
         self.recording.unit = session.unit
-        self.recording.add(Push(kept, tuple(out), ctis, self._new_rejections(), end))
+        self.recording.add(Push(kept, tuple(out), ctis, self._new_rejections(), end, steps))
 
     def _rejections(self) -> dict[str, int]:
         return {name: len(ingress.rejected) for name, ingress in self.session._sources.items()}

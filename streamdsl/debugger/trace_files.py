@@ -139,6 +139,7 @@ def _push(push: Push) -> dict[str, Any]:
         "ctis": dict(push.ctis),
         "rejected": [[source, _event(each.event), each.cti, each.reason] for source, each in push.rejected],
         "end": push.end,
+        "steps": list(push.steps),
     }
 
 
@@ -154,7 +155,7 @@ class _Values:
     def push(self, held: Any) -> Push:
         rejected = tuple((source, Rejected(self.event(e), cti, why)) for source, e, cti, why in held["rejected"])  # type: ignore[arg-type]
         batches = tuple((source, tuple(map(self.event, events))) for source, events in held["in"])
-        return Push(batches, tuple(map(self.event, held["out"])), held["ctis"], rejected, held["end"])
+        return Push(batches, tuple(map(self.event, held["out"])), held["ctis"], rejected, held["end"], tuple(held["steps"]))
 
     def event(self, held: Any) -> Event[Any]:
         kind, *parts = held

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from hypothesis import note
 
 import streamdsl as sd
-from streamdsl.debugger import EventTrace, Why
+from streamdsl.debugger import EventTrace, Why, load
 from streamdsl.debugger.lineage import copies
 from streamdsl.emit import EmitMode
 from streamdsl.temporal import CHT, CHTRow, Cti, Event
@@ -71,3 +73,132 @@ def test_the_causes_of_a_row_are_sufficient_and_those_called_necessary_are(seed:
         why = trace.why(row)
         assert str(why)
         check_why(query, pushes, emit, closes, why, row)
+
+
+@examples(120)
+@given(SEEDS)
+def test_an_event_of_the_output_is_explained_as_of_the_step_that_gave_it(seed: int) -> None:
+    """Of a retraction: with the input that is named, and what came before, the old row is gone."""
+    rng = Random(seed)
+    made, query = composition(rng)
+    pushes, emit = scenario(rng, 2, unending=False, max_size=5).pushes, rng.choice(EMITS)
+    note(f"{made}; {emit}")
+    trace = traced(query, pushes, emit, closes=False)
+    reads = set(query.open().sources)
+    came = [(source, part) for source, events in pushes if source in reads for part in cut(events)]
+    after = list(accumulate((step for push in trace.recording.pushes for step in push.steps)))
+    assert len(after) == len(came)
+    places = [n for n, event in enumerate(trace.output) if not isinstance(event, Cti)]
+    for place in rng.sample(places, min(3, len(places))):
+        event, why = trace.output[place], trace.why(trace.output[place])
+        assert str(why)
+        n = next(n for n, last in enumerate(after) if place < last)
+        if isinstance(event, sd.Insert):
+            check_why(query, came[: n + 1], emit, False, why, CHTRow(event.le, event.re, event.payload))
+            continue
+        assert isinstance(event, sd.Retract)
+        old, before = CHTRow(event.le, event.re, event.payload), [(source, e) for source, part in came[:n] for e in part]
+        by = [(cause.source, each) for cause in why.changed_by for each in cause.events]
+        n_old = copies(output_of(query, came[:n], emit, False), old)
+        left = output_of(query, came[: n + 1], emit, False, lambda s, e, kept=(*by, *before): (s, e) in kept)  # type: ignore[misc]
+        assert copies(left, old) < n_old, f"{event} is not explained by {by}:\n{why}"
+
+
+def cut(events: Sequence[Event[Any]]) -> list[tuple[Event[Any], ...]]:
+    """Return the pieces of a push, each with the CTI that ends it."""
+    ends = [n for n, event in enumerate(events, 1) if isinstance(event, Cti)]
+    edges = [0, *ends, *([len(events)] if ends[-1:] != [len(events)] else [])]
+    return [tuple(events[a:b]) for a, b in pairwise(edges)]
+
+
+@examples(100)
+@given(SEEDS)
+def test_the_effects_of_an_event_are_what_a_run_without_it_lacks_and_has(seed: int) -> None:
+    rng = Random(seed)
+    made, query = composition(rng)
+    pushes, emit, closes = scenario(rng, 2, unending=False, max_size=5).pushes, rng.choice(EMITS), rng.random() < 0.5
+    note(f"{made}; {emit}, closes={closes}")
+    trace = traced(query, pushes, emit, closes)
+    events = [(source, event) for source, event in trace.input if isinstance(event, sd.Insert)]
+    for source, event in rng.sample(events, min(3, len(events))):
+        effects = trace.effects(event)
+        story = next(events for events in stories(pushes, source) if event in events)
+        without = output_of(query, pushes, emit, closes, lambda s, e, of=source, gone=story: s != of or e not in gone)  # type: ignore[misc]
+        there = trace.cht()
+        assert CHT([*without, *effects.output.made]) == CHT([*there, *effects.output.prevented]), f"{event}:\n{effects}"
+        assert all(copies(there, row) for row in effects.output.made)
+        assert not set(map(repr, effects.output.made)) & set(map(repr, effects.output.prevented))
+
+
+def stories(pushes: Iterable[Push], source: str) -> list[list[Event[Any]]]:
+    """Return the events of each row of a source."""
+    found: dict[Any, list[list[Event[Any]]]] = {}
+    for name, events in pushes:
+        for event in events:
+            if name == source and isinstance(event, sd.Insert):
+                found.setdefault(event.id, []).append([event])
+            elif name == source and isinstance(event, sd.Retract):
+                found[event.id][-1].append(event)
+    return [story for stories in found.values() for story in stories]
+
+
+def late_sources(rng: Random, query: Query) -> Query:
+    """Return a query whose sources drop or adjust what is late, by the CTIs of a policy."""
+    policy, slack = rng.choice(["drop", "adjust"]), rng.randint(0, 4)
+    progress = rng.choice([None, sd.Progress.slack(slack), sd.Progress.every(2, slack), sd.Progress.every("3", slack)][:3])
+    given = {name: sd.source(name, progress=progress, on_violation=policy) for name in query.open().sources}  # type: ignore[arg-type]
+    return query.bind(**given)
+
+
+def out_of_order(rng: Random, pushes: Sequence[Push]) -> list[Push]:
+    """Return insertions in any order, with CTIs that they break."""
+    found: list[Push] = []
+    for source, events in pushes:
+        rows = [sd.Insert((len(found), n), e.le, e.re, e.payload) for n, e in enumerate(events) if isinstance(e, sd.Insert)]
+        rng.shuffle(rows)
+        found.append((source, (*rows, *([Cti(rng.randint(-5, 9))] if rng.random() < 0.3 else []))))
+    return [(source, tuple(e for e in events)) for source, events in found if events]
+
+
+@examples(150)
+@given(SEEDS)
+def test_late_input_is_as_it_was_in_the_run(seed: int) -> None:
+    """The causes are sufficient where sources drop and adjust rows: on the rows as they counted, and the CTIs that there were."""
+    rng = Random(seed)
+    made, query = composition(rng)
+    query = late_sources(rng, query)
+    pushes, emit, closes = (
+        out_of_order(rng, scenario(rng, 2, unending=False, max_size=8).pushes),
+        rng.choice(EMITS),
+        rng.random() < 0.5,
+    )
+    note(f"{made}; {emit}, closes={closes}")
+    trace = traced(query, pushes, emit, closes)
+    rows = trace.cht().rows
+    for row in rng.sample(rows, min(2, len(rows))):
+        why = trace.why(row)
+        assert why.is_complete
+        if closes:
+            plain = query.bind(**{name: sd.source(name) for name in query.open().sources})
+            counted = {
+                name: [sd.Insert(n, *c.row) for n, c in enumerate(why.inputs) if c.source == name]
+                for name in query.open().sources
+            }
+            assert copies(plain.run(counted).cht(), row), f"not sufficient:\n{why}"
+
+
+@examples(60)
+@given(SEEDS)
+def test_a_trace_is_replayed_to_the_same_output_and_so_is_its_file(seed: int) -> None:
+    rng = Random(seed)
+    made, query = composition(rng)
+    if seed % 2:
+        query = late_sources(rng, query)
+    pushes, emit = scenario(rng, 2, unending=False, max_size=6).pushes, rng.choice(["speculative", "watermark", "final"])
+    trace = traced(query, out_of_order(rng, pushes) if seed % 2 else pushes, emit, closes=seed % 3 == 0)
+    assert trace.replay() == trace.output
+    with TemporaryDirectory() as folder:
+        trace.save(f"{folder}/trace.json")
+        again = load(f"{folder}/trace.json", query)
+    assert (again.input, again.output) == (trace.input, trace.output)
+    assert again.replay() == trace.output
