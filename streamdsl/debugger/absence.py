@@ -121,7 +121,7 @@ class Search:
         """Return plan, rows and sources that have ended, with some changes."""
         chosen = set(changes)
         open_ = {id(node) for name, node in self.lets_pass.items() if ("operator", name) in chosen}
-        plan = without_operators(self.moment.plan, open_)
+        plan = without_operators(self.moment.plan, open_)[id(self.moment.plan)]
         rows = [row.as_sent if ("late", row.number) in chosen else row for row in self.moment.without(_numbers(chosen))]
         return plan, rows, [name for name in self._sources() if ("cti", name) in chosen]
 
@@ -155,6 +155,10 @@ class Search:
                 return smallest(part, self.holds)
         return None
 
+    def are_blocked(self, changes: Sequence[Change]) -> bool:
+        """Say whether operators stop rows for the sake of other rows: then these are the cause, if they can be named."""
+        return all(kind == "operator" and not isinstance(self.lets_pass[what], (Where, SemiJoin)) for kind, what in changes)
+
     def remedies(self, changes: Sequence[Change]) -> tuple[Remedy, ...]:
         """Return what changes mean."""
         rows = {row.number: row for row in self.moment.rows}
@@ -176,13 +180,15 @@ class Search:
         opened = {name: self.lets_pass[name] for kind, name in changes if kind == "operator"}
         if not opened:
             return {}
-        plan, rows, _ = self.changed(changes)
+        _, rows, ended = self.changed(changes)
+        become = without_operators(self.moment.plan, {id(node) for node in opened.values()})
+        plan = become[id(self.moment.plan)]
         found: dict[str, list[CHTRow[Any]]] = {}
-        lineage = self.moment.lineage_of(plan, rows)
+        lineage = self.moment.lineage_of(plan, rows, ended)
         at = next((n for n, row in enumerate(lineage.rows[id(plan)]) if self.wants(row)), None)
         if at is None:
             return {}
-        inside = {id(node.inputs[0]): (name, node) for name, node in opened.items()}
+        inside = {id(become[id(node)]): (name, node) for name, node in opened.items()}
         for cause in lineage.of(plan, at).walk():
             name, node = inside.get(id(cause.node), ("", None))
             if node is not None and not (isinstance(node, Where) and self._passes(node, cause)):
@@ -213,8 +219,8 @@ def _parts(inputs: list[Change], rows: dict[int, InputRow]) -> Iterator[list[Cha
         yield from groups.values()
 
 
-def without_operators(plan: Node, opened: set[int]) -> Node:
-    """Return a plan in which some operators let all rows of their first input pass as they are."""
+def without_operators(plan: Node, opened: set[int]) -> dict[int, Node]:
+    """Return what each node of a plan becomes if some operators let all rows of their first input pass as they are."""
     done: dict[int, Node] = {}
 
     def visit(node: Node) -> Node:
@@ -223,7 +229,8 @@ def without_operators(plan: Node, opened: set[int]) -> Node:
             done[id(node)] = made.inputs[0] if id(node) in opened else made
         return done[id(node)]
 
-    return visit(plan)
+    visit(plan)
+    return done
 
 
 def why_not(moment: Moment, wanted: Wanted) -> WhyNot:
@@ -232,7 +239,9 @@ def why_not(moment: Moment, wanted: Wanted) -> WhyNot:
     there = search.answers([])
     if there:
         raise QueryError(f"the answer is not missing: {row_text(there[0], unit)}", hint="trace.why(row) says where it comes from")
-    changes = search.found() or search.by_inputs()
+    changes = search.found()
+    if changes is None or search.are_blocked(changes):
+        changes = search.by_inputs() or changes
     if changes is not None:
         return WhyNot(search.remedies(changes), tuple(search.answers(changes)), "", unit)
     return WhyNot((), (), _nothing(search, wanted), unit)

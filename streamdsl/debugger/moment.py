@@ -55,11 +55,13 @@ class Moment:
         """Return the output of a run on some rows, by default all; sources may be without CTIs (`mute`), or be ended."""
         return self._run([plan or self.plan], self.recording.emit, rows, mute, ended)[0]
 
-    def at_operators(self, rows: Iterable[InputRow] | None = None, plan: Node | None = None) -> dict[int, Rows]:
+    def at_operators(
+        self, rows: Iterable[InputRow] | None = None, plan: Node | None = None, ended: Collection[str] = ()
+    ) -> dict[int, Rows]:
         """Return what is out of each operator outside of groups, by the node's `id()`."""
         nodes = [node for node in (plan or self.plan).walk() if not isinstance(node, Source)]
         emit: EmitMode = "watermark" if self.recording.emit == "watermark" else "speculative"
-        found = self._run(nodes, emit, rows) if nodes else []
+        found = self._run(nodes, emit, rows, ended=ended) if nodes else []
         return {id(node): history.rows for node, history in zip(nodes, found, strict=True)}
 
     def _run(
@@ -89,15 +91,15 @@ class Moment:
         """How the rows at each operator came to be there."""
         return self.lineage_of(self.plan, self.rows)
 
-    def lineage_of(self, plan: Node, inputs: Sequence[InputRow]) -> Lineage:
-        """Return the lineage of another plan over some rows."""
+    def lineage_of(self, plan: Node, inputs: Sequence[InputRow], ended: Collection[str] = ()) -> Lineage:
+        """Return the lineage of another plan over some rows, with some sources ended."""
         sources: dict[str, list[InputRow]] = {}
         for row in inputs:
             if row.le < row.re:
                 sources.setdefault(row.source, []).append(row)
         for found in sources.values():
             sort_rows(found)
-        rows = self.at_operators(inputs, plan)
+        rows = self.at_operators(inputs, plan, ended)
         for node in plan.walk():
             if isinstance(node, Source):
                 rows[id(node)] = [row.row for row in sources.get(node.source, ())]

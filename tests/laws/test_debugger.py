@@ -7,12 +7,17 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import note
 
 import streamdsl as sd
-from streamdsl.debugger import EventTrace, Why, load
+from streamdsl.debugger import EventTrace, Remedy, Why, load
 from streamdsl.debugger.lineage import copies
 from streamdsl.emit import EmitMode
+from streamdsl.engine.starting import open_session
+from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, CHTRow, Cti, Event
 from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
@@ -86,7 +91,7 @@ def test_an_event_of_the_output_is_explained_as_of_the_step_that_gave_it(seed: i
     trace = traced(query, pushes, emit, closes=False)
     reads = set(query.open().sources)
     came = [(source, part) for source, events in pushes if source in reads for part in cut(events)]
-    after = list(accumulate((step for push in trace.recording.pushes for step in push.steps)))
+    after = list(accumulate(step for push in trace.recording.pushes for step in push.steps))
     assert len(after) == len(came)
     places = [n for n, event in enumerate(trace.output) if not isinstance(event, Cti)]
     for place in rng.sample(places, min(3, len(places))):
@@ -154,7 +159,11 @@ def out_of_order(rng: Random, pushes: Sequence[Push]) -> list[Push]:
     """Return insertions in any order, with CTIs that they break."""
     found: list[Push] = []
     for source, events in pushes:
-        rows = [sd.Insert((len(found), n), e.le, e.re, e.payload) for n, e in enumerate(events) if isinstance(e, sd.Insert)]
+        rows = [
+            sd.Insert((len(found), n), e.le, min(e.re, e.le + 9), e.payload)
+            for n, e in enumerate(events)
+            if isinstance(e, sd.Insert)
+        ]
         rng.shuffle(rows)
         found.append((source, (*rows, *([Cti(rng.randint(-5, 9))] if rng.random() < 0.3 else []))))
     return [(source, tuple(e for e in events)) for source, events in found if events]
@@ -166,12 +175,9 @@ def test_late_input_is_as_it_was_in_the_run(seed: int) -> None:
     """The causes are sufficient where sources drop and adjust rows: on the rows as they counted, and the CTIs that there were."""
     rng = Random(seed)
     made, query = composition(rng)
-    query = late_sources(rng, query)
-    pushes, emit, closes = (
-        out_of_order(rng, scenario(rng, 2, unending=False, max_size=8).pushes),
-        rng.choice(EMITS),
-        rng.random() < 0.5,
-    )
+    plain, query = query, late_sources(rng, query)
+    pushes = out_of_order(rng, scenario(rng, 2, unending=False, max_size=8).pushes)
+    emit, closes = rng.choice(EMITS), rng.random() < 0.5
     note(f"{made}; {emit}, closes={closes}")
     trace = traced(query, pushes, emit, closes)
     rows = trace.cht().rows
@@ -179,7 +185,6 @@ def test_late_input_is_as_it_was_in_the_run(seed: int) -> None:
         why = trace.why(row)
         assert why.is_complete
         if closes:
-            plain = query.bind(**{name: sd.source(name) for name in query.open().sources})
             counted = {
                 name: [sd.Insert(n, *c.row) for n, c in enumerate(why.inputs) if c.source == name]
                 for name in query.open().sources
@@ -202,3 +207,104 @@ def test_a_trace_is_replayed_to_the_same_output_and_so_is_its_file(seed: int) ->
         again = load(f"{folder}/trace.json", query)
     assert (again.input, again.output) == (trace.input, trace.output)
     assert again.replay() == trace.output
+
+
+@examples(150)
+@given(SEEDS)
+def test_what_a_missing_answer_lacks_gives_it_and_less_does_not(seed: int) -> None:
+    """All remedies together give the answer, in a run by the reference or by the API; with any one of them left out it is not there."""
+    rng = Random(seed)
+    made, plain = composition(rng)
+    query = late_sources(rng, plain)
+    pushes = out_of_order(rng, scenario(rng, 2, unending=False, max_size=6).pushes)
+    emit, closes = rng.choice(EMITS), rng.random() < 0.5
+    trace = traced(query, pushes, emit, closes)
+    wanted = rng.choice([lambda e: e.v == 2, lambda e: e.k == "b" and e.v > 0, lambda e, life: life.le > 8, lambda e: True])
+    there = [row for row in trace.cht() if wants(wanted, row)]
+    note(f"{made}; {emit}, closes={closes}")
+    if there:
+        with pytest.raises(QueryError, match="not missing"):
+            trace.why_not(wanted)
+        return
+    answer = trace.why_not(wanted)
+    note(str(answer))
+    assert answer.remedies or answer.says
+    if not answer.remedies:
+        return
+    assert answer.rows
+    assert all(wants(wanted, row) for row in answer.rows)
+    for n in range(len(answer.remedies) + 1):
+        chosen = [remedy for place, remedy in enumerate(answer.remedies) if place != n]
+        found = remedied(trace, plain, pushes, emit, closes, chosen)
+        is_there = found is not None and any(wants(wanted, row) for row in found)
+        assert is_there == (n == len(answer.remedies)), f"with {chosen}: {found}"
+
+
+def wants(wanted: Callable[..., Any], row: CHTRow[Any]) -> bool:
+    return bool(wanted(row.payload, row) if wanted.__code__.co_argcount > 1 else wanted(row.payload))
+
+
+def remedied(
+    trace: EventTrace, plain: Query, pushes: Sequence[Push], emit: EmitMode, closes: bool, remedies: Sequence[Remedy]
+) -> CHT[Any] | None:
+    """Return the output with some remedies: of a session in which late events come first, None if the query's code fails."""
+    written = plain.plan()
+    names, opened = labels(written), {each.name for each in remedies if each.kind == "operator"}
+
+    def open_all(node: Node) -> Node:
+        made = node.map_below(open_all)
+        return made.inputs[0] if names[id(node)] in opened else made
+
+    plan = open_all(written)
+    session, out = open_session(plan, emit=emit), Fold()
+    in_time = [(r.name, e) for r in remedies if r.kind == "late" for e in r.events]
+    gone = [(r.name, e) for r in remedies if r.kind == "input" for e in r.events]
+    rejected = {(source, each.event): each for push in trace.recording.pushes for source, each in push.rejected}
+    try:
+        for source, event in in_time:
+            if source in session.sources:
+                out.take(session.push([event], source))
+        for push in trace.recording.pushes:
+            if push.end is not None:
+                continue
+            for source, events in push.batches:
+                if source in session.sources:
+                    counted = [as_counted(e, rejected.get((source, e))) for e in events if (source, e) not in in_time + gone]
+                    out.take(session.push([e for e in counted if e is not None], source))
+            for source, cti in push.ctis.items():
+                if source in session.sources and cti > session.ctis[source]:
+                    out.take(session.push([Cti(cti)], source))
+        for remedy in remedies:
+            if remedy.kind == "cti":
+                out.take(session.push([Cti(sd.INFINITY)], remedy.name))
+        if closes:
+            out.take(session.close())
+    except StreamDslError:
+        return None
+    return out.cht()
+
+
+def as_counted(event: Event[Any], rejected: sd.Rejected | None) -> Event[Any] | None:
+    if rejected is None or not isinstance(event, sd.Insert):
+        return event
+    return sd.Insert(event.id, rejected.cti, event.re, event.payload) if rejected.reason.startswith("adjusted") else None
+
+
+@examples(60)
+@given(SEEDS)
+def test_a_traced_run_gives_what_a_run_gives(seed: int) -> None:
+    rng = Random(seed)
+    made, query = composition(rng)
+    if seed % 2:
+        query = late_sources(rng, query)
+    given: dict[str, list[Event[Any]]] = {name: [] for name in query.open().sources}
+    pushes = scenario(rng, 2, unending=False, max_size=6).pushes
+    for source, events in out_of_order(rng, pushes) if seed % 2 else pushes:
+        if source in given:
+            given[source] += events
+    until = rng.choice([None, 12])
+    note(f"{made}; until={until}")
+    trace = query.trace(given, until=until)
+    assert trace.cht() == query.run(given, until=until).cht()
+    for row in trace.cht().rows[:2]:
+        assert trace.why(row).is_complete
