@@ -1173,19 +1173,19 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> EventTrace:
         """Run the query over its bounded inputs as `run` does, and record it: the trace says where each answer comes from.
 
-        Events come in one by one, of several inputs the earliest sync time first. `last` and `sample` bound what is recorded, as in
-        `session.trace`. Raises what `run` raises. docs/debugger.md says what `why`, `effects` and `why_not` answer.
+        Events come in one by one, of several inputs the earliest sync time first. `last` and `sample` bound what is recorded, as
+        in `session.trace`. Raises what `run` raises. docs/debugger.md says what `why`, `effects` and `why_not` answer.
 
         >>> import streamdsl as sd
-        >>> trips = sd.from_rows([(1, 2, 7), (3, 4, 12), (5, 6, 3)])
-        >>> trace = trips.where(lambda e: e > 5).tumbling_window(10).aggregate(dearest=sd.max(lambda e: e)).trace()
+        >>> dear = sd.source("trips").where(lambda e: e > 5).tumbling_window(10).aggregate(dearest=sd.max(lambda e: e))
+        >>> trace = dear.trace({"trips": [(1, 2, 7), (3, 4, 12), (5, 6, 3)]})
         >>> print(trace.why((0, 10, {"dearest": 12})))
-        [0, 10) dearest=12  <- window_aggregate_1: [0, 10) 2 rows in a window, hopping(10, 10, 0)
+        [0, 10) dearest=12  <- window_aggregate_1: [0, 10) 2 rows in a window, tumbling(10)
            max over 2 rows gave 12
            [1, 2) 7  <- where_1: e > 5
-              [1, 2) 7  <- source:rows: insert 0 [1, 2)  (possible: another could take its place)
+              [1, 2) 7  <- source:trips: insert 0 [1, 2)  (possible: another could take its place)
            [3, 4) 12  <- where_1: e > 5
-              [3, 4) 12  <- source:rows: insert 1 [3, 4)
+              [3, 4) 12  <- source:trips: insert 1 [3, 4)
         """
         from streamdsl import running
 

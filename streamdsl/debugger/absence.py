@@ -32,9 +32,9 @@ _MOST_INPUTS: Final = 500
 class Remedy:
     """Something that would have to be different.
 
-    `kind` is "late" (an event that the source `name` dropped or adjusted counts as it was sent: `rejected` has the CTI that it broke), "cti"
-    (the source `name`, which is at `cti`, ends), "operator" (the operator `name` lets the `rows` of its input pass), or "input"
-    (an input row of the source `name`, with its `events`, does not come).
+    `kind` is "late" (an event that the source `name` dropped or adjusted counts as it was sent: `rejected` has the CTI that it
+    broke), "cti" (the source `name`, which is at `cti`, ends), "operator" (the operator `name` lets the `rows` of its input
+    pass), or "input" (an input row of the source `name`, with its `events`, does not come).
     """
 
     kind: Kind
@@ -176,7 +176,7 @@ class Search:
         return Remedy("input", rows[what].source, (rows[what].row,), tuple(rows[what].events))
 
     def _passing(self, changes: Sequence[Change]) -> dict[str, list[CHTRow[Any]]]:
-        """Return the rows that operators must let pass: those in the lineage of the answer that they do not pass by themselves."""
+        """Return the rows that operators must let pass: those in the lineage of the answer that do not pass as it is."""
         opened = {name: self.lets_pass[name] for kind, name in changes if kind == "operator"}
         if not opened:
             return {}

@@ -45,7 +45,7 @@ class EventTrace:
     >>> query = sd.source("trips").where(lambda e: e > 5).tumbling_window(10).aggregate(n=sd.count())
     >>> trace = query.trace({"trips": [sd.point("a", 3, 7), sd.point("b", 4, 2), sd.Cti(20)]})
     >>> trace
-    EventTrace: 3 events in, 2 out
+    EventTrace: 3 events in, 3 out
     >>> trace.output[0]
     Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=1))
     """
@@ -135,15 +135,13 @@ class EventTrace:
         >>> query = sd.source("trips").where(lambda e: e > 5).tumbling_window(10).aggregate(n=sd.count())
         >>> trace = query.trace({"trips": [sd.point("a", 3, 7), sd.point("b", 4, 2), sd.Cti(20)]})
         >>> print(trace.why(trace.output[0]))
-        [0, 10) n=1  <- window_aggregate_1: [0, 10) 1 row in a window, hopping(10, 10, 0)
+        [0, 10) n=1  <- window_aggregate_1: [0, 10) 1 row in a window, tumbling(10)
            count over 1 row gave 1
            [3, 4) 7  <- where_1: e > 5
               [3, 4) 7  <- source:trips: insert 'a' [3, 4)
         """
         if isinstance(answer, Cti):
-            raise QueryError(
-                "a CTI has no lineage", hint="why(row or event of trace.output); session.why_no_output() is about CTIs"
-            )
+            raise QueryError("a CTI has no lineage", hint="why(row or event); session.why_no_output() is about CTIs")
         if isinstance(answer, Retract):
             return self._why_changed(answer)
         if isinstance(answer, Insert):
@@ -181,7 +179,8 @@ class EventTrace:
         return Effects(event, tuple(e for e in effects if e.made or e.prevented), output, self.recording.unit, late)
 
     def why_not(self, expected: Callable[..., object] | tuple[Any, Any, Any]) -> WhyNot:
-        """Return why an answer is missing: `expected` is a row `(le, re, payload)`, or a predicate of payload, or payload and lifetime.
+        """Return why an answer is missing: `expected` is a row `(le, re, payload)`, or a predicate of the payload
+        (and the lifetime).
 
         It says what would have to be different: late events that were dropped, CTIs that have not come (`session.trace()`),
         filters and joins that let rows not pass, input rows that are in the way. Each remedy was tried: with all of it together

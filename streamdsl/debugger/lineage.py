@@ -20,9 +20,9 @@ from streamdsl.denote.grouping import groups
 from streamdsl.denote.windowed import arguments, results
 from streamdsl.errors import StreamDslError, UnboundedOutputError, shortened
 from streamdsl.plan.node import Group, GroupApply, Node, Source, WindowAggregate, WindowApply
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit, payload_key
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit, fields_of, payload_key
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Windows
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]
@@ -48,7 +48,7 @@ class IndexedRow(NamedTuple):
     le: int
     re: int
     payload: Any
-    index: int
+    place: int
 
 
 @dataclass(slots=True)
@@ -149,17 +149,31 @@ def windowed(asked: Question) -> Made | None:
         first, last = asked.row.le - node.windows.longest, asked.row.re + node.windows.longest
         rows = [row for row in rows if row.le <= last and first <= row.re]
     before = 0
-    for window, members in asked.bounded(lambda scope: node.windows.divide(rows, scope.until)):
-        if not _may_give(node, window, asked.row):
-            continue
+    for window, members in asked.bounded(lambda scope: _candidates(node, rows, asked.row, scope.until)):
         given = [MemberRow(*row[:3], arguments(node, asked.scope, CHTRow(*row[:3]))) for row in members]
         found = results(node, asked.scope, window, given)
         before += copies((CHTRow(*each) for each in found), asked.row)
         if before > asked.nth:
-            places = replace(asked, nth=0).completed([(0, row.index) for row in members])
-            did = f"{len(members)} {'row' if len(members) == 1 else 'rows'} in a window, {node.windows.describe()}"
+            places = replace(asked, nth=0).completed([(0, row.place) for row in members])
+            did = f"{_number(len(members))} in a window, {node.windows.describe()}"
             return None if places is None else Made(places, did, window, _calls(node, window, given, len(found)))
     return None
+
+
+def _candidates(
+    node: WindowAggregate | WindowApply, rows: list[IndexedRow], row: CHTRow[Any], until: int
+) -> list[tuple[Lifetime, list[IndexedRow]]]:
+    """Return the windows that may have given a row, with their members: of these windows alone, if their kind allows it."""
+    windows = node.windows
+    if type(windows).divide is not Windows.divide:
+        return [(window, members) for window, members in windows.divide(rows, until) if _may_give(node, window, row)]
+    lives = [Lifetime(each.le, each.re) for each in rows]
+    chosen = [window for window in windows.over(lives, until) if _may_give(node, window, row)]
+    return [(w, [each for each, life in zip(rows, lives, strict=True) if windows.belongs(life, w)]) for w in chosen]
+
+
+def _number(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows} rows"
 
 
 def _may_give(node: WindowAggregate | WindowApply, window: Lifetime, row: CHTRow[Any]) -> bool:
@@ -171,12 +185,12 @@ def _may_give(node: WindowAggregate | WindowApply, window: Lifetime, row: CHTRow
 def _calls(node: WindowAggregate | WindowApply, window: Lifetime, given: list[MemberRow], n: int) -> tuple[str, ...]:
     """Return the calls of modules with what they gave, as text."""
     if isinstance(node, WindowApply):
-        return (f"{node.module.label} over {len(given)} rows gave {n} results",)
+        return (f"{node.module.label} over {_number(len(given))} gave {n} results",)
     texts = []
     for i, agg in enumerate(node.aggregates):
         size = sum(member.arguments[i] is not EXCLUDED for member in given)
         value = aggregate(agg.function, i, given, window, node.clip)
-        texts.append(f"{agg.function.label} over {size} rows gave {shortened(value)}")
+        texts.append(f"{agg.function.label} over {_number(size)} gave {shortened(value)}")
     return tuple(texts)
 
 
@@ -217,7 +231,8 @@ class Lineage:
 
     def _around(self, node: Group, index: int) -> Cause:
         """Return the cause of a row of the enclosing group, or of one around it."""
-        assert self.outside is not None and self.group is not None
+        assert self.outside is not None
+        assert self.group is not None
         input, members = self.group
         if node.level < max(self.scope.groups):
             return self.outside._around(node, index)
@@ -275,8 +290,7 @@ class Lineage:
     def _names_key(self, node: GroupApply, member: CHTRow[Any], row: CHTRow[Any]) -> bool:
         """Say whether a row shows the key of a group: then it is looked for there first."""
         key = payload_key(project(node, self.scope, node.key, member))
-        values = row.payload if isinstance(row.payload, tuple) else getattr(row.payload, "values", list)()
-        return any(payload_key(value) == key for value in values)
+        return any(payload_key(value) == key for _, value in fields_of(row.payload))
 
     def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
         """Return the rows at each operator of a body, for one group; None if its definition fails."""

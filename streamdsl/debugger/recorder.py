@@ -1,4 +1,4 @@
-"""Recording: of a bounded run, event by event; of a live session, from now on. A session that is not recorded does nothing for it."""
+"""Recording of a bounded run, event by event, or of a live session from now on; a session without a recorder knows of none."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ class Recorder:
         for name, rows in tables.items():
             self._add([(name, [*_events(rows), Cti(INFINITY)])], [])
         if "_push" in vars(session):
-            raise SessionError(
-                "the session is traced already", hint="trace.stop() ends it; one trace is enough for all questions"
-            )
+            raise SessionError("the session is traced already", hint="trace.stop() ends it")
         self._seen = self._rejections()
         vars(session).update(_push=self._push, end_with=self._end_with)
 
@@ -135,7 +133,7 @@ def record_run(
 
 
 def _merged(bindings: Mapping[str, Bound]) -> Iterator[tuple[str, Event[Any]]]:
-    """Yield the events of all inputs, each input in its order, and of their next events the one with the least sync time first."""
+    """Yield the events of all inputs, each in its order, of their next events the one with the least sync time first."""
     readers = {name: iter(bound.events()) for name, bound in bindings.items()}
     waiting: list[tuple[int, int, str, Event[Any]]] = []
 

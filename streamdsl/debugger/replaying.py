@@ -19,9 +19,7 @@ def replay(recording: Recording) -> list[Event[Any]]:
     Raises `QueryError` for a recording that lacks events.
     """
     if not recording.is_whole:
-        raise QueryError(
-            f"the recording cannot be replayed: {'; '.join(recording.limits())}", hint="trace(...) without last and sample"
-        )
+        raise QueryError(f"the recording cannot be replayed: {'; '.join(recording.limits())}", hint="trace() without bounds")
     clocked: list[str] = []
 
     def change(node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def smallest(items: Sequence[T], holds: Callable[[list[T]], bool], tries: int = 
     while len(left) > 1 and tries > 0:
         n = min(n, len(left))
         edges = [len(left) * k // n for k in range(n + 1)]
-        cuts = list(zip(edges, edges[1:], strict=False))
+        cuts = list(pairwise(edges))
         part = next((each for a, b in cuts if tried(each := left[a:b])), None)
         if part is not None:
             left, n = part, 2

@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str], query: Node | None, types: Iterable[type]
     declared = [node.payload.cls for node in sources(query).values() if node.payload is not None and node.payload.cls is not None]
     reader = _Values({f"{each.__module__}:{each.__qualname__}": each for each in (*classes, *declared)})
     try:
-        emit = held["emit"] if isinstance(held["emit"], str) else Emit(*reader.value(held["emit"]))
+        emit: Any = held["emit"] if isinstance(held["emit"], str) else Emit(*reader.value(held["emit"]))
         pushes = deque(reader.push(push) for push in held["pushes"])
         return Recording(
             query,

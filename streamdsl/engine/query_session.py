@@ -206,7 +206,7 @@ class Session(RunningQuery[T]):
         >>> trace = session.trace()
         >>> answer, = session.push([sd.point("a", 3, 7)])
         >>> print(trace.why(answer))
-        [0, 10) n=1  <- window_aggregate_1: [0, 10) 1 row in a window, hopping(10, 10, 0)
+        [0, 10) n=1  <- window_aggregate_1: [0, 10) 1 row in a window, tumbling(10)
            count over 1 row gave 1
            [3, 4) 7  <- source:trips: insert 'a' [3, 4)
         """

@@ -13,7 +13,7 @@ from hypothesis import note
 import streamdsl as sd
 from streamdsl.debugger import EventTrace, Remedy, Why, load
 from streamdsl.debugger.lineage import copies
-from streamdsl.emit import EmitMode
+from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.engine.starting import open_session
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.plan.labels import labels
@@ -196,10 +196,10 @@ def test_late_input_is_as_it_was_in_the_run(seed: int) -> None:
 @given(SEEDS)
 def test_a_trace_is_replayed_to_the_same_output_and_so_is_its_file(seed: int) -> None:
     rng = Random(seed)
-    made, query = composition(rng)
+    query = composition(rng)[1]
     if seed % 2:
         query = late_sources(rng, query)
-    pushes, emit = scenario(rng, 2, unending=False, max_size=6).pushes, rng.choice(["speculative", "watermark", "final"])
+    pushes, emit = scenario(rng, 2, unending=False, max_size=6).pushes, rng.choice(EMIT_MODES)
     trace = traced(query, out_of_order(rng, pushes) if seed % 2 else pushes, emit, closes=seed % 3 == 0)
     assert trace.replay() == trace.output
     with TemporaryDirectory() as folder:
@@ -212,14 +212,14 @@ def test_a_trace_is_replayed_to_the_same_output_and_so_is_its_file(seed: int) ->
 @examples(150)
 @given(SEEDS)
 def test_what_a_missing_answer_lacks_gives_it_and_less_does_not(seed: int) -> None:
-    """All remedies together give the answer, in a run by the reference or by the API; with any one of them left out it is not there."""
+    """All remedies together give the answer, in a session without the debugger; with any one of them left out it is not there."""
     rng = Random(seed)
     made, plain = composition(rng)
     query = late_sources(rng, plain)
     pushes = out_of_order(rng, scenario(rng, 2, unending=False, max_size=6).pushes)
     emit, closes = rng.choice(EMITS), rng.random() < 0.5
     trace = traced(query, pushes, emit, closes)
-    wanted = rng.choice([lambda e: e.v == 2, lambda e: e.k == "b" and e.v > 0, lambda e, life: life.le > 8, lambda e: True])
+    wanted: Any = rng.choice([lambda e: e.v == 2, lambda e: e.k == "b" and e.v > 0, lambda e, life: life.le > 8, lambda e: True])
     there = [row for row in trace.cht() if wants(wanted, row)]
     note(f"{made}; {emit}, closes={closes}")
     if there:
@@ -259,7 +259,9 @@ def remedied(
     session, out = open_session(plan, emit=emit), Fold()
     in_time = [(r.name, e) for r in remedies if r.kind == "late" for e in r.events]
     gone = [(r.name, e) for r in remedies if r.kind == "input" for e in r.events]
-    rejected = {(source, each.event): each for push in trace.recording.pushes for source, each in push.rejected}
+    rejected: dict[Any, sd.Rejected] = {
+        (source, each.event): each for push in trace.recording.pushes for source, each in push.rejected
+    }
     try:
         for source, event in in_time:
             if source in session.sources:
