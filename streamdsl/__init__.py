@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from streamdsl import astral, cql, progress, secret, testing
     from streamdsl import checks as checks
     from streamdsl import composing as composing
+    from streamdsl import debugger as debugger
     from streamdsl import emit as emit
     from streamdsl import functions as functions
     from streamdsl import papers as papers
@@ -134,6 +135,7 @@ _MODULES = (
     "checks",
     "composing",
     "cql",
+    "debugger",
     "emit",
     "functions",
     "papers",

@@ -16,11 +16,12 @@ from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.types import output_types
 from streamdsl.plan.units import in_unit
-from streamdsl.temporal import common_unit, to_ticks
+from streamdsl.temporal import INFINITY, common_unit, to_ticks
 
 if TYPE_CHECKING:
     import os
 
+    from streamdsl.debugger import EventTrace
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.papers.secret import Profile, Trace
@@ -74,6 +75,25 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
     from streamdsl.engine.run import run_outputs as run_local
 
     return run_local(Outputs(outputs_of(plan)), bindings, end, own)
+
+
+def trace(
+    plan: Node,
+    own: Mapping[str, Bound],
+    given: Mapping[str, Any] | None,
+    until: object,
+    last: int | None,
+    sample: tuple[float, Any] | None,
+    options: Options,
+) -> EventTrace:
+    """Run a plan over its bounded inputs on the local engine, and record it."""
+    plan = settled(plan)
+    bindings = bound(plan, own, given or {})
+    plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
+    end = INFINITY if until is None else to_ticks(until, plan.unit)
+    from streamdsl.debugger import EventTrace
+
+    return EventTrace.of_run(plan, bindings, end, options, last, sample)
 
 
 def as_of(

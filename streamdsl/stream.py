@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from streamdsl.debugger import EventTrace
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.papers.secret import Profile, Trace
@@ -1164,6 +1165,35 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl import running
 
         return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
+
+    def trace(
+        self,
+        bindings: Mapping[str, Any] | None = None,
+        *,
+        until: TimeLike | None = None,
+        last: int | None = None,
+        sample: tuple[float, Any] | None = None,
+        engine_options: Mapping[str, Any] | None = None,
+    ) -> EventTrace:
+        """Run the query over its bounded inputs as `run` does, and record it: the trace says where each answer comes from.
+
+        Events come in one by one, of several inputs the earliest sync time first. `last` and `sample` bound what is recorded, as
+        in `session.trace`. Raises what `run` raises. docs/debugger.md says what `why`, `effects` and `why_not` answer.
+
+        >>> import streamdsl as sd
+        >>> dear = sd.source("trips").where(lambda e: e > 5).tumbling_window(10).aggregate(dearest=sd.max(lambda e: e))
+        >>> trace = dear.trace({"trips": [(1, 2, 7), (3, 4, 12), (5, 6, 3)]})
+        >>> print(trace.why((0, 10, {"dearest": 12})))
+        [0, 10) dearest=12  <- window_aggregate_1: [0, 10) 2 rows in a window, tumbling(10)
+           max over 2 rows gave 12
+           [1, 2) 7  <- where_1: e > 5
+              [1, 2) 7  <- source:trips: insert 0 [1, 2)  (possible: another could take its place)
+           [3, 4) 12  <- where_1: e > 5
+              [3, 4) 12  <- source:trips: insert 1 [3, 4)
+        """
+        from streamdsl import running
+
+        return running.trace(self._node, self._bindings, bindings, until, last, sample, engine_options)
 
     def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.

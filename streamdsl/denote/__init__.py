@@ -8,6 +8,7 @@ holds for each engine, order of arrival, batch size and rewrite: this package de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamdsl.denote import combining, grouping, pattern_matches, source, span, windowed
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
 
-__all__ = ["DENOTATIONS", "denote", "describe", "history", "run_reference", "sources"]
+__all__ = ["DENOTATIONS", "denote", "describe", "evaluate", "history", "run_reference", "sources"]
 
 DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = by_name(
     source, grouping, span, windowed, pattern_matches, combining
@@ -45,17 +46,19 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY, se
     CHT
       [5, 6) 'x'
     """
+    meaning = partial(evaluate, seen=seen)
+    return meaning(plan, Environment(meaning, inputs, until, labels(plan)))
 
-    def meaning_of(plan: Node, scope: Environment) -> CHT[Any]:
-        meaning: dict[int, CHT[Any]] = {}
-        for node in plan.walk():
-            below = tuple(meaning[id(each)] for each in node.inputs)
-            if seen is not None:
-                seen(node, scope, below)
-            meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *below)
-        return meaning[id(plan)]
 
-    return meaning_of(plan, Environment(meaning_of, inputs, until, labels(plan)))
+def evaluate(plan: Node, scope: Environment, seen: Seen | None = None) -> CHT[Any]:
+    """Return the output CHT of a plan in a scope."""
+    meaning: dict[int, CHT[Any]] = {}
+    for node in plan.walk():
+        below = tuple(meaning[id(each)] for each in node.inputs)
+        if seen is not None:
+            seen(node, scope, below)
+        meaning[id(node)] = DENOTATIONS[type(node)](node, scope, *below)
+    return meaning[id(plan)]
 
 
 def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from streamdsl.denote.environment import Environment, UserCode, holds, project
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.row_evaluator import project_row
-from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
+from streamdsl.plan.node import Chop, WindowAggregate, WindowApply
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarded, operate, stamp
@@ -18,28 +18,28 @@ from streamdsl.windows import Windows
 
 def window_aggregate(node: WindowAggregate, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """One row per non-empty window: the projection of its aggregates."""
-
-    def arguments(row: CHTRow[Any]) -> list[Any]:
-        return [EXCLUDED if left_out(node, scope, agg, row) else project(node, scope, agg.given, row) for agg in node.aggregates]
-
-    def result(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
-        values = {f"a{i}": aggregate(agg.function, i, members, window, node.clip) for i, agg in enumerate(node.aggregates)}
-        payload = project_row(node.projection, (Record(values),), window, scope.key)
-        return [Stamped(*stamp(window, node.output), payload)]
-
-    return _per_window(node, scope, rows, arguments, result)
+    return _per_window(node, scope, rows)
 
 
 def window_apply(node: WindowApply, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
     """Zero or more rows per non-empty window: the module's results, with lifetimes by the output policy."""
+    return _per_window(node, scope, rows)
 
-    def arguments(row: CHTRow[Any]) -> list[Any]:
+
+def arguments(node: WindowAggregate | WindowApply, scope: Environment, row: CHTRow[Any]) -> list[Any]:
+    """Return what a member gives to each module."""
+    if isinstance(node, WindowApply):
         return [project(node, scope, node.argument or Whole(), row)]
+    return [EXCLUDED if left_out(node, scope, agg, row) else project(node, scope, agg.given, row) for agg in node.aggregates]
 
-    def results(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
+
+def results(node: WindowAggregate | WindowApply, scope: Environment, window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
+    """Return the results of one window. Members are in CHT order, which is `invoke.member_order`."""
+    if isinstance(node, WindowApply):
         return operate(node.module, members, window, node.clip, node.output)
-
-    return _per_window(node, scope, rows, arguments, results)
+    values = {f"a{i}": aggregate(agg.function, i, members, window, node.clip) for i, agg in enumerate(node.aggregates)}
+    payload = project_row(node.projection, (Record(values),), window, scope.key)
+    return [Stamped(*stamp(window, node.output), payload)]
 
 
 def chop(node: Chop, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
@@ -63,21 +63,15 @@ def life(row: CHTRow[Any]) -> Lifetime:
     return Lifetime(row.le, row.re)
 
 
-def _per_window(
-    node: Windowed,
-    scope: Environment,
-    rows: CHT[Any],
-    arguments: Callable[[CHTRow[Any]], list[Any]],
-    results: Callable[[Lifetime, list[MemberRow]], list[Stamped]],
-) -> CHT[Any]:
-    """Return the rows of all windows. Members are in CHT order, which is `invoke.member_order`."""
-    candidates = [MemberRow(*row, arguments(row)) for row in rows]
+def _per_window(node: WindowAggregate | WindowApply, scope: Environment, rows: CHT[Any]) -> CHT[Any]:
+    """Return the rows of all windows."""
+    candidates = [MemberRow(*row, arguments(node, scope, row)) for row in rows]
 
     with UserCode(node, scope):
         divided = node.windows.divide(candidates, scope.until)
 
     def stamped() -> Iterator[Stamped]:
         for window, members in divided:
-            yield from guarded(scope.label(node), window, partial(results, window, members))
+            yield from guarded(scope.label(node), window, partial(results, node, scope, window, members))
 
     return CHT((CHTRow(*row) for row in stamped()), rows.unit)

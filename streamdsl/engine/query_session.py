@@ -36,6 +36,7 @@ from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
 
 if TYPE_CHECKING:
+    from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
     from streamdsl.pictures.timeline_picture import Timeline
 
@@ -83,6 +84,9 @@ class Session(RunningQuery[T]):
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._kept = SeenEvents.wanted(self._sources, engine_options or {})
         self._early: list[StepOutput] = []
+        self.until = until
+        self.loaded: Mapping[str, Bound] = {}
+        """The reference data that was taken in before all else."""
         self._limits = Limits(self)
         self._waiting = InputBuffer(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
@@ -151,6 +155,7 @@ class Session(RunningQuery[T]):
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
+        self.loaded = tables
         for name, bound in tables.items():
             for events in (bound.whole(), [Cti(INFINITY)]):
                 self._early = self._push(events, name)
@@ -206,6 +211,27 @@ class Session(RunningQuery[T]):
                 yield out
         for out in self.close():
             yield out
+
+    def trace(self, last: int | None = 10_000, *, sample: tuple[float, Any] | None = None) -> EventTrace:
+        """Record the events of this session from now on, and return the trace, which says where answers come from.
+
+        It is a ring of the `last` events, input and output together (None: all). `sample=(0.1, "zone")` records the input of a
+        tenth of the keys, by a field or a lambda. Nothing is recorded before, and none after `trace.stop()`; until then an event
+        costs a tuple more (docs/debugger.md). Raises `SessionError` for a session that is traced already.
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> trace = session.trace()
+        >>> answer, = session.push([sd.point("a", 3, 7)])
+        >>> print(trace.why(answer))
+        [0, 10) n=1  <- window_aggregate_1: [0, 10) 1 row in a window, tumbling(10)
+           count over 1 row gave 1
+           [3, 4) 7  <- source:trips: insert 'a' [3, 4)
+        """
+        from streamdsl.debugger import EventTrace
+
+        self._check_open()
+        return EventTrace.of_session(self, last, sample)
 
     def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.

@@ -35,6 +35,7 @@ CORE: Final[dict[str, set[str]]] = {
     "sinks": PLAN | {"io", "engine"},
     "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
     "testing": PLAN,
+    "debugger": PLAN | {"emit", "io", "denote", "engine"},
 }
 FACADE: Final[dict[str, set[str]]] = {
     "aggregates": {"udm"},

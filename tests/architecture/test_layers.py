@@ -31,6 +31,7 @@ def test_room_imports_only_rooms_before_it(room: str) -> None:
 
 
 LATE: Final = {
+    ("streamdsl.engine.query_session", "debugger"),
     ("streamdsl.result", "io"),
     ("streamdsl.temporal.cht", "pictures"),
     ("streamdsl.testing.law_queries", "sources"),

@@ -1,0 +1,151 @@
+"""The rows that recorded input means: each with its physical events, and what its source did to those that were late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from streamdsl.debugger.pushes import Push, Recording
+from streamdsl.errors import EventError
+from streamdsl.expr.schema import as_payload
+from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, EventReader, Insert, Rejected, Retract, Unit, plain
+from streamdsl.temporal.rejected import LE_MOVED
+
+At: TypeAlias = tuple[int, int]
+"""A place in the order of arrival: the number of a push, and of an event in it."""
+_FIRST: At = (-1, 0)
+
+
+@dataclass(slots=True)
+class InputRow:
+    """One row of a source: an insertion and its retractions. `le` and `re` are as they count, `sent` is what its sender meant.
+
+    A row that was fully retracted has no lifetime: `re` is `le`. Of one that was dropped nothing counts.
+
+    `events` are as they came, `changes` as they took effect, with the row's number as the id.
+    """
+
+    number: int
+    source: str
+    le: int
+    re: int
+    payload: Any
+    sent: tuple[int, int]
+    events: list[Event[Any]]
+    changes: list[tuple[At, Event[Any]]] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    @property
+    def row(self) -> CHTRow[Any]:
+        """The row of the CHT."""
+        return CHTRow(self.le, self.re, self.payload)
+
+    @property
+    def as_sent(self) -> InputRow:
+        """The row as it would count if it had come in time."""
+        le, re = self.sent
+        return replace(self, le=le, re=re, changes=[(_FIRST, Insert(self.number, le, re, self.payload))])
+
+    def before(self, event: Event[Any]) -> InputRow:
+        """Return the row as it would be without a retraction, and those after it."""
+        place = next(n for n, each in enumerate(self.events) if each is event or each == event)
+        n_dropped = sum(each.event in self.events[:place] and each.reason.startswith("dropped") for each in self.rejected)
+        changes = self.changes[: place - n_dropped]
+        last = changes[-1][1]
+        re = last.re_new if isinstance(last, Retract) else last.re if isinstance(last, Insert) else self.re
+        return replace(self, re=re, changes=changes)
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What the input of a recording means after some of its pushes: rows, and how far each source has come.
+
+    `promises` are the CTIs in order of arrival, those that a policy gave at the end of their push.
+    """
+
+    rows: list[InputRow] = field(default_factory=list)
+    promises: list[tuple[At, str, Cti]] = field(default_factory=list)
+    ctis: dict[str, int] = field(default_factory=dict)
+
+
+def inputs_of(recording: Recording, pushes: Iterable[Push]) -> Inputs:
+    """Return the rows of pushes, by the rules of their sources: what was late is dropped or adjusted as it was in the run.
+
+    Retractions of rows that the recording does not have are left out.
+    """
+    found, current = Inputs(), dict[tuple[str, Hashable], InputRow]()
+    for number, push in enumerate(pushes):
+        late = {source: deque(r for name, r in push.rejected if name == source) for source, _ in push.batches}
+        at = 0
+        for source, events in push.batches:
+            for event in ticked(events, recording.unit):
+                at += 1
+                if isinstance(event, Cti):
+                    _promise(found, (number, at), source, event.time)
+                    continue
+                waiting = late[source]
+                broke = waiting.popleft() if waiting and _is_same(waiting[0].event, event) else None
+                _take(found, current, source, event, broke, (number, at))
+        for source, cti in push.ctis.items():
+            _promise(found, (number, at + 1), source, cti)
+    return found
+
+
+def ticked(events: Iterable[Event[Any]], unit: Unit | None) -> Iterator[Event[Any]]:
+    """Return events with their times in ticks."""
+    return map(EventReader(unit).event, events)
+
+
+def _promise(found: Inputs, at: At, source: str, cti: int) -> None:
+    if cti > found.ctis.get(source, MIN_TIME):
+        found.ctis[source] = cti
+        found.promises.append((at, source, Cti(cti)))
+
+
+def _is_same(late: Insert[Any] | Retract, event: Insert[Any] | Retract) -> bool:
+    if type(late) is not type(event) or (late.id, late.le, late.re) != (event.id, event.le, event.re):
+        return False
+    return isinstance(late, Insert) or (isinstance(event, Retract) and late.re_new == event.re_new)
+
+
+def _take(
+    found: Inputs,
+    current: dict[tuple[str, Hashable], InputRow],
+    source: str,
+    event: Insert[Any] | Retract,
+    broke: Rejected | None,
+    at: At,
+) -> None:
+    """Take an event of a source in; `broke` says what the source did to it if it was late."""
+    slot, is_dropped = (source, event.id), broke is not None and broke.reason.startswith("dropped")
+    if isinstance(event, Insert):
+        le = broke.cti if broke is not None and broke.reason == LE_MOVED else event.le
+        row = InputRow(len(found.rows), source, le, event.re, as_payload(plain(event.payload)), (event.le, event.re), [event])
+        found.rows.append(row)
+        current[slot] = row
+        change: Event[Any] = Insert(row.number, le, event.re, row.payload)
+        if is_dropped:
+            row.re = le
+    elif slot not in current:
+        return
+    else:
+        row = current[slot]
+        if row.sent[0] != event.le:
+            raise EventError(event, f"the recording has the row {row.row} of its id")
+        row.events.append(event)
+        row.sent = (event.le, event.re_new)
+        re = max(event.re_new if broke is None else broke.cti, row.le)
+        change = Retract(row.number, row.le, row.re, re, row.payload)
+        if not is_dropped:
+            row.re = re
+    if not is_dropped:
+        row.changes.append((at, change))
+    if broke is not None:
+        row.rejected.append(broke)
+
+
+def is_ended(end: int | None) -> bool:
+    """Say whether nothing can come any more: then the output depends on rows alone, and not on the order in which they came."""
+    return end == INFINITY

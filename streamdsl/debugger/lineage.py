@@ -1,0 +1,319 @@
+"""Lineage: from a row of an operator's output to the rows of its inputs that made it, by the operator's definition.
+
+One rule for each family of operators; an operator without a rule of its own is asked which of its input rows it needs
+(`searched`). What a rule names is checked against the definition of the operator on these rows alone, and completed where
+that does not give the row; so a new operator has a lineage before it has a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from streamdsl.debugger.answers import Cause
+from streamdsl.debugger.input_rows import InputRow
+from streamdsl.debugger.searching import smallest
+from streamdsl.denote import DENOTATIONS
+from streamdsl.denote.environment import Environment, project
+from streamdsl.denote.grouping import groups
+from streamdsl.denote.windowed import arguments, results
+from streamdsl.errors import StreamDslError, UnboundedOutputError, shortened
+from streamdsl.plan.node import Group, GroupApply, Node, Source, WindowAggregate, WindowApply
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit, fields_of, payload_key
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
+from streamdsl.windows import Output, Windows
+
+T = TypeVar("T")
+Place: TypeAlias = tuple[int, int]
+"""A row of an operator's inputs: which input, and which of its rows."""
+Rows: TypeAlias = Sequence[CHTRow[Any]]
+_NEAR, _ALL = range(2)
+
+
+def same(row: CHTRow[Any]) -> tuple[Any, ...]:
+    """Return what two rows have in common if they are equal."""
+    return row.le, row.re, payload_key(row.payload)
+
+
+def copies(rows: Iterable[CHTRow[Any]], row: CHTRow[Any]) -> int:
+    """Return how often a row is among others."""
+    near = [each for each in rows if each.le == row.le and each.re == row.re]
+    return sum(payload_key(each.payload) == payload_key(row.payload) for each in near) if near else 0
+
+
+class IndexedRow(NamedTuple):
+    """A row of an input with its place, so that windows hand it on."""
+
+    le: int
+    re: int
+    payload: Any
+    place: int
+
+
+@dataclass(slots=True)
+class Made:
+    """How an operator made a row: of which rows, and what it did."""
+
+    places: list[Place]
+    did: str = ""
+    window: Lifetime | None = None
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Question:
+    """The `nth` of equal rows in an operator's output, from 0, and all rows of its inputs."""
+
+    node: Any
+    scope: Environment
+    row: CHTRow[Any]
+    nth: int
+    inputs: Sequence[Rows]
+    unit: Unit | None
+
+    def made_of(self, places: Iterable[Place]) -> int:
+        """Return how often the operator makes the row of some rows alone; 0 if its code fails on them."""
+        parts: list[list[CHTRow[Any]]] = [[] for _ in self.inputs]
+        for input, index in places:
+            parts[input].append(self.inputs[input][index])
+        try:
+            found = self.bounded(
+                lambda scope: DENOTATIONS[type(self.node)](self.node, scope, *(CHT(part, self.unit) for part in parts))
+            )
+        except StreamDslError:
+            return 0
+        return copies(found, self.row)
+
+    def suffices(self, places: Iterable[Place]) -> bool:
+        """Say whether some rows alone give the row."""
+        return self.made_of(places) > self.nth
+
+    def bounded(self, ask: Callable[[Environment], T]) -> T:
+        """Return what a definition says; where rows without end make windows without end, of windows up to the row's end."""
+        try:
+            return ask(self.scope)
+        except UnboundedOutputError:
+            ends = [row.le for rows in self.inputs for row in rows] + [self.row.le, self.row.re]
+            last = max(end for end in ends if end < INFINITY) + 1
+            return ask(replace(self.scope, until=last))
+
+    def places(self, reach: int) -> list[Place]:
+        """Return the rows that live while the row does, or meet it; or all."""
+        le, re = self.row.le, self.row.re
+        return [
+            (input, index)
+            for input, rows in enumerate(self.inputs)
+            for index, row in enumerate(rows)
+            if reach == _ALL or (row.le <= re and le <= row.re)
+        ]
+
+    def completed(self, known: Sequence[Place]) -> list[Place] | None:
+        """Return some rows with as few others as are needed to give the row; None if all together do not."""
+        if self.suffices(known):
+            return list(known)
+        for reach in (_NEAR, _ALL):
+            taken = set(known)
+            more = [place for place in self.places(reach) if place not in taken]
+            if self.suffices([*known, *more]):
+                return [*known, *smallest(more, lambda part: self.suffices([*known, *part]))]
+        return None
+
+
+def searched(asked: Question) -> Made | None:
+    """The fewest rows that an operator needs to make the row, first among those that live at its time."""
+    found = asked.completed([])
+    return None if found is None else Made(found, asked.node.describe())
+
+
+def row_wise(asked: Question) -> Made | None:
+    """The one row of which the operator makes it."""
+    life, before = (asked.row.le, asked.row.re), 0
+    for place in sorted(asked.places(_ALL), key=lambda at: _distance(asked.inputs[at[0]][at[1]], life)):
+        before += asked.made_of([place])
+        if before > asked.nth:
+            came = f"input {place[0] + 1}" if len(asked.inputs) > 1 else asked.node.describe()
+            return Made([place], came)
+    return None
+
+
+def _distance(row: CHTRow[Any], life: tuple[int, int]) -> int:
+    return 0 if (row.le, row.re) == life else 1 if row.le <= life[1] and life[0] <= row.re else 2
+
+
+def windowed(asked: Question) -> Made | None:
+    """The members of the window whose result it is, and the rows that make the window one."""
+    node: WindowAggregate | WindowApply = asked.node
+    rows = [IndexedRow(*row, index) for index, row in enumerate(asked.inputs[0])]
+    if node.windows.by_clock:
+        first, last = asked.row.le - node.windows.longest, asked.row.re + node.windows.longest
+        rows = [row for row in rows if row.le <= last and first <= row.re]
+    before = 0
+    for window, members in asked.bounded(lambda scope: _candidates(node, rows, asked.row, scope.until)):
+        given = [MemberRow(*row[:3], arguments(node, asked.scope, CHTRow(*row[:3]))) for row in members]
+        found = results(node, asked.scope, window, given)
+        before += copies((CHTRow(*each) for each in found), asked.row)
+        if before > asked.nth:
+            places = replace(asked, nth=0).completed([(0, row.place) for row in members])
+            did = f"{_number(len(members))} in a window, {node.windows.describe()}"
+            return None if places is None else Made(places, did, window, _calls(node, window, given, len(found)))
+    return None
+
+
+def _candidates(
+    node: WindowAggregate | WindowApply, rows: list[IndexedRow], row: CHTRow[Any], until: int
+) -> list[tuple[Lifetime, list[IndexedRow]]]:
+    """Return the windows that may have given a row, with their members: of these windows alone, if their kind allows it."""
+    windows = node.windows
+    if type(windows).divide is not Windows.divide:
+        return [(window, members) for window, members in windows.divide(rows, until) if _may_give(node, window, row)]
+    lives = [Lifetime(each.le, each.re) for each in rows]
+    chosen = [window for window in windows.over(lives, until) if _may_give(node, window, row)]
+    return [(w, [each for each, life in zip(rows, lives, strict=True) if windows.belongs(life, w)]) for w in chosen]
+
+
+def _number(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows} rows"
+
+
+def _may_give(node: WindowAggregate | WindowApply, window: Lifetime, row: CHTRow[Any]) -> bool:
+    if node.output is Output.ALIGN:
+        return tuple(window) == (row.le, row.re)
+    return window.re == row.le if node.output is Output.POINT_AT_END else window.le <= row.le or node.output is Output.CLIP
+
+
+def _calls(node: WindowAggregate | WindowApply, window: Lifetime, given: list[MemberRow], n: int) -> tuple[str, ...]:
+    """Return the calls of modules with what they gave, as text."""
+    if isinstance(node, WindowApply):
+        return (f"{node.module.label} over {_number(len(given))} gave {n} results",)
+    texts = []
+    for i, agg in enumerate(node.aggregates):
+        size = sum(member.arguments[i] is not EXCLUDED for member in given)
+        value = aggregate(agg.function, i, given, window, node.clip)
+        texts.append(f"{agg.function.label} over {_number(size)} gave {shortened(value)}")
+    return tuple(texts)
+
+
+RULES: Mapping[type[Node], Callable[[Question], Made | None]] = {WindowAggregate: windowed, WindowApply: windowed}
+"""The rules of single operators. Row-wise operators share `row_wise`, all others `searched`."""
+
+
+def made(asked: Question) -> Made | None:
+    """Return how an operator made a row, None if its definition does not."""
+    rule = RULES.get(type(asked.node)) or (row_wise if asked.node.row_wise else searched)
+    return rule(asked)
+
+
+@dataclass(slots=True)
+class Lineage:
+    """The rows at each operator of a plan, and how each came to be there.
+
+    In the body of a group-apply `outside` is the lineage around it, and `members` are the places of the group's rows.
+    """
+
+    scope: Environment
+    rows: Mapping[int, Rows]
+    unit: Unit | None
+    sources: Mapping[str, Sequence[InputRow]]
+    outside: Lineage | None = None
+    group: tuple[Node, Sequence[int]] | None = None
+    _known: dict[tuple[int, int], Cause] = field(default_factory=dict)
+
+    def of(self, node: Node, index: int) -> Cause:
+        """Return the cause that a row of an operator's output is."""
+        if self.outside is not None and id(node) in self.outside.rows:
+            return self.outside.of(node, index)
+        if isinstance(node, Group):
+            return self._around(node, index)
+        if (id(node), index) not in self._known:
+            self._known[id(node), index] = self._found(node, index)
+        return self._known[id(node), index]
+
+    def _around(self, node: Group, index: int) -> Cause:
+        """Return the cause of a row of the enclosing group, or of one around it."""
+        assert self.outside is not None
+        assert self.group is not None
+        input, members = self.group
+        if node.level < max(self.scope.groups):
+            return self.outside._around(node, index)
+        return self.outside.of(input, members[index])
+
+    def _found(self, node: Node, index: int) -> Cause:
+        row, label = self.rows[id(node)][index], self.scope.label(node)
+        if isinstance(node, Source):
+            return Cause(label, node, row, "", input=self.sources[node.source][index])
+        nth = copies(self.rows[id(node)][:index], row)
+        inputs = [self._rows_of(below) for below in node.inputs]
+        if isinstance(node, GroupApply):
+            return self._of_group(node, row, nth, inputs[0]) or self._of_all(node, row, inputs)
+        how = made(Question(node, self.scope, row, nth, inputs, self.unit))
+        if how is None:
+            return self._of_all(node, row, inputs)
+        below = tuple(self.of(node.inputs[input], at) for input, at in how.places)
+        return Cause(label, node, row, how.did, below, how.window, self.scope.key, how.calls)
+
+    def _rows_of(self, node: Node) -> Rows:
+        """Return the rows at an operator, here or around."""
+        found: Lineage | None = self
+        while found is not None and id(node) not in found.rows:
+            found = found.outside
+        assert found is not None
+        return found.rows[id(node)]
+
+    def _of_all(self, node: Node, row: CHTRow[Any], inputs: Sequence[Rows]) -> Cause:
+        """Return the cause of a row that the definition does not give of these rows: then all of them may be."""
+        below = tuple(self.of(node.inputs[input], at) for input, rows in enumerate(inputs) for at in range(len(rows)))
+        return Cause(self.scope.label(node), node, row, "of all its rows, as far as is known", below)
+
+    def _of_group(self, node: GroupApply, row: CHTRow[Any], nth: int, rows: Rows) -> Cause | None:
+        """Return the cause of a row of a group: that of the group's own row, in the body."""
+        level, before = node.input.level + 1, 0
+        place: dict[int, int] = {id(each): index for index, each in enumerate(rows)}
+        members_of = groups(node, self.scope, CHT(rows, self.unit)) if rows else []
+        for members in sorted(members_of, key=lambda each: not self._names_key(node, each[0], row)):
+            scope = self.scope.inside(level, project(node, self.scope, node.key, members[0]), CHT(members, self.unit))
+            known = self._evaluated(node.body, scope, row)
+            if known is None:
+                continue
+            for index, inner in enumerate(known[id(node.body)]):
+                if (inner.le, inner.re) != (row.le, row.re):
+                    continue
+                before += copies([inner._replace(payload=project(node, scope, node.projection, inner))], row)
+                if before > nth:
+                    inside = Lineage(
+                        scope, known, self.unit, self.sources, self, (node.input, [place[id(each)] for each in members])
+                    )
+                    did = f"in the group {shortened(scope.key)}"
+                    return Cause(self.scope.label(node), node, row, did, (inside.of(node.body, index),), key=scope.key)
+        return None
+
+    def _names_key(self, node: GroupApply, member: CHTRow[Any], row: CHTRow[Any]) -> bool:
+        """Say whether a row shows the key of a group: then it is looked for there first."""
+        key = payload_key(project(node, self.scope, node.key, member))
+        return any(payload_key(value) == key for _, value in fields_of(row.payload))
+
+    def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
+        """Return the rows at each operator of a body, for one group; None if its definition fails."""
+        found: dict[int, CHT[Any]] = {}
+        for node in body.walk():
+            outer = self._outer(node)
+            inputs = [found[id(below)] for below in node.inputs]
+            if outer is not None:
+                found[id(node)] = CHT(outer, self.unit)
+                continue
+            asked = Question(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+            try:
+                found[id(node)] = asked.bounded(
+                    lambda within, node=node, inputs=inputs: DENOTATIONS[type(node)](node, within, *inputs)  # type: ignore[misc]
+                )
+            except StreamDslError:
+                return None
+        return {key: rows.rows for key, rows in found.items()}
+
+    def _outer(self, node: Node) -> Rows | None:
+        found: Lineage | None = self
+        while found is not None:
+            if id(node) in found.rows:
+                return found.rows[id(node)]
+            found = found.outside
+        return None
