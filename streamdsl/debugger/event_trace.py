@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
@@ -124,6 +125,21 @@ class EventTrace:
         from streamdsl.debugger.trace_files import write
 
         write(self.recording, path)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to one page of HTML that needs no network: to be stepped through, searched, and asked (docs/debugger.md).
+
+        It shows the plan, the events in order, timelines up to any of them, what is at each operator then, and of an event that
+        is clicked its causes and effects. Raises `OSError` if the file cannot be written.
+
+        >>> import streamdsl as sd, tempfile
+        >>> trace = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).trace({"trips": [(1, 4, "A")]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trace.to_html(f"{folder}/trips.html")
+        """
+        from streamdsl.debugger.trace_page import page
+
+        Path(path).write_text(page(self.recording), encoding="utf-8")
 
     def why(self, answer: Event[Any] | tuple[Any, Any, Any]) -> Why:
         """Return where an answer comes from: an event of the output, or a row `(le, re, payload)`.

@@ -1,0 +1,189 @@
+"""A trace as one page of HTML that needs no network: its events, what was at each operator, and how rows came to be there."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+from streamdsl.debugger.answers import Cause
+from streamdsl.debugger.input_rows import ticked
+from streamdsl.debugger.lineage import Lineage, same
+from streamdsl.debugger.moment import Moment
+from streamdsl.debugger.pushes import Recording
+from streamdsl.errors import StreamDslError
+from streamdsl.pictures.lanes import cut
+from streamdsl.plan.drawing import chart
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Node, Source
+from streamdsl.temporal import INFINITY, CHTRow, Cti, Event, Insert, Retract, Unit, format_time
+
+MOST_MOMENTS: Final = 300
+"""The pushes after which a page knows what is at each operator; of more, so many evenly spaced ones."""
+MOST_ROWS: Final = 2_000
+"""The input rows up to which a page knows where rows come from."""
+_WORK: Final = 100_000
+"""The input rows that are run again for a page, over all moments."""
+_PAYLOAD: Final = 160
+_ID: Final = 60
+"""The most characters of a payload, and of an id."""
+
+
+def page(recording: Recording) -> str:
+    """Return the page of a recording."""
+    data = json.dumps(_Film(recording).data(), ensure_ascii=False, separators=(",", ":"))
+    template = files(__package__).joinpath("trace_page.html").read_text(encoding="utf-8")
+    # A script ends at `</` and is a comment from `<!` on, whatever JSON says: so no `<` is left in it.
+    return template.replace("@DATA@", data.replace("<", "\\u003c"), 1)
+
+
+class _Film:
+    """A recording as data: events in order; rows with their causes; at each moment what has come to, and gone from, operators.
+
+    Times are text, as a script has no integers of 64 bits.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.pushes = list(recording.pushes)
+        self.notes = list(recording.limits())
+        self._inputs: list[list[int]] = []
+        """The numbers of the events of each input row: the insertion and its retractions."""
+        self._rows: list[list[Any]] = []
+        self._places: dict[str, int] = {}
+        self._known: dict[Any, _KnownRow] = {}
+        self._operators: dict[str, int] = {}
+
+    def data(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        picture = chart(self.recording.plan)
+        for name in picture.boxes:
+            self._operator(name)
+        events, moments = list(self._events()), list(self._moments())
+        return {
+            "infinity": str(INFINITY),
+            "unit": self.recording.unit,
+            "output": labels(self.recording.plan)[id(self.recording.plan)],
+            "chart": picture.svg(),
+            "events": events,
+            "rows": self._rows,
+            "moments": moments,
+            "operators": list(self._operators),
+            "notes": self.notes,
+        }
+
+    def _events(self) -> Iterator[list[Any]]:
+        """Yield the events: push, source ("" for the output), kind, id, LE, RE, new RE, payload, and the lifetime as text."""
+        unit, current, number = self.recording.unit, dict[Any, int](), 0
+        for n, push in enumerate(self.pushes):
+            for source, batch in push.batches:
+                for event in ticked(batch, unit):
+                    self._enlist(current, source, event, number)
+                    yield self._event(n, source, event)
+                    number += 1
+            for event in push.output:
+                yield self._event(n, "", event)
+                number += 1
+
+    def _enlist(self, current: dict[Any, int], source: str, event: Event[Any], number: int) -> None:
+        """Note of which input row an event is; rows are numbered in order of their insertions."""
+        if isinstance(event, Insert):
+            current[source, event.id] = len(self._inputs)
+            self._inputs.append([number])
+        elif isinstance(event, Retract) and (source, event.id) in current:
+            self._inputs[current[source, event.id]].append(number)
+
+    def _event(self, push: int, source: str, event: Event[Any]) -> list[Any]:
+        unit = self.recording.unit
+        if isinstance(event, Cti):
+            return [push, source, "cti", "", str(event.time), str(event.time), None, "", format_time(event.time, unit)]
+        text, ends = _life(event, unit), [str(event.le), str(event.re)]
+        if isinstance(event, Insert):
+            return [push, source, "insert", cut(str(event.id), _ID), *ends, None, cut(event.payload, _PAYLOAD), text]
+        new = "deleted" if event.re_new <= event.le else format_time(event.re_new, unit)
+        return [push, source, "retract", cut(str(event.id), _ID), *ends, str(event.re_new), "", f"{text} → {new}"]
+
+    def _moments(self) -> Iterator[dict[str, Any]]:
+        """Yield after which push, which rows have come to the operators and gone from them."""
+        there: set[int] = set()
+        for n in self._chosen():
+            try:
+                now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
+            except StreamDslError as why:
+                self.notes.append(f"what is at operators is not known from push {n + 1} on: {str(why).splitlines()[0]}")
+                return
+            yield {"push": n, "came": sorted(now - there), "went": sorted(there - now)}
+            there = now
+
+    def _chosen(self) -> list[int]:
+        """Return the pushes after which it is said what is at operators."""
+        count = len(self.pushes)
+        most = max(2, min(MOST_MOMENTS, _WORK // max(len(self._inputs), 1)))
+        if len(self._inputs) > MOST_ROWS:
+            self.notes.append(f"of more than {MOST_ROWS:,} input rows no causes are shown: trace.why(event) tells them")
+        if count <= most:
+            return list(range(count))
+        self.notes.append(f"what is at operators is known after {most} of {count:,} pushes")
+        return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
+
+    def _at(self, moment: Moment) -> Iterator[int]:
+        """Yield the places of the rows that are at the operators at a moment, those inside of groups among them."""
+        lineage, names = moment.lineage, labels(moment.plan)
+        alive = {(row.number, row.le, row.re) for row in moment.rows}
+        for node in moment.plan.walk():
+            seen: Counter[Any] = Counter()
+            for index, row in enumerate(lineage.rows[id(node)]):
+                key = names[id(node)], same(row), seen[same(row)]
+                seen[same(row)] += 1
+                known = self._known.get(key)
+                if known is None or not known.leaves <= alive:
+                    known = self._known[key] = self._caused(lineage, node, index)
+                yield from known.places
+
+    def _caused(self, lineage: Lineage, node: Node, index: int) -> _KnownRow:
+        """Return a row of an operator with all that it was made of; without that if there are too many rows."""
+        if len(self._inputs) > MOST_ROWS and not isinstance(node, Source):
+            return _KnownRow(frozenset(), (self._plain(node, lineage, index),))
+        known: dict[int, int] = {}
+        cause = lineage.of(node, index)
+        self._place(cause, known)
+        inputs = [each.input for each in cause.walk() if each.input is not None]
+        return _KnownRow(frozenset((row.number, row.le, row.re) for row in inputs), tuple(known.values()))
+
+    def _plain(self, node: Node, lineage: Lineage, index: int) -> int:
+        row = lineage.rows[id(node)][index]
+        return self._put(lineage.scope.label(node), row, "", [], [], [])
+
+    def _place(self, cause: Cause, known: dict[int, int]) -> int:
+        """Return the place of a cause, after all those that are below it."""
+        if id(cause) not in known:
+            below = [self._place(each, known) for each in cause.causes]
+            window = "" if cause.window is None else f"{_life(cause.window, self.recording.unit)} "
+            events = [] if cause.input is None else self._inputs[cause.input.number]
+            known[id(cause)] = self._put(cause.operator, cause.row, window + cause.did, [*cause.calls], below, events)
+        return known[id(cause)]
+
+    def _put(self, label: str, row: CHTRow[Any], did: str, calls: list[str], below: list[int], events: list[int]) -> int:
+        """Return the place of a row: operator, LE, RE, payload, lifetime as text, what was done, calls, causes, and events."""
+        life = [str(row.le), str(row.re), cut(row.payload, _PAYLOAD), _life(row, self.recording.unit)]
+        made = [self._operator(label), *life, did, calls, below, events]
+        place = self._places.setdefault(json.dumps(made), len(self._rows))
+        if place == len(self._rows):
+            self._rows.append(made)
+        return place
+
+    def _operator(self, label: str) -> int:
+        return self._operators.setdefault(label, len(self._operators))
+
+
+class _KnownRow(NamedTuple):
+    """A row at an operator: the input rows that it was made of, as they were then, and the places of all rows on the way."""
+
+    leaves: frozenset[tuple[int, int, int]]
+    places: tuple[int, ...]
+
+
+def _life(row: Any, unit: Unit | None) -> str:
+    return f"[{format_time(row.le, unit)}, {format_time(row.re, unit)})"
