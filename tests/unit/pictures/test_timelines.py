@@ -244,7 +244,7 @@ def test_windows_and_their_members_are_those_of_the_definition(rows: list[tuple[
     lane = next(lane for lane in picture.lanes if lane.role == "windows")
     assert lane.members is not None
     found = [
-        (le, re_, lane.payload(n)[0], [members.payload(m)["n"] for m in range(len(members))])
+        (le, re_, lane.payload(n).split()[-1], [members.payload(m)["n"] for m in range(len(members))])
         for n, (le, re_, members) in enumerate(zip(lane.le.tolist(), lane.re.tolist(), lane.members, strict=True))
     ]
     expected = [
@@ -316,6 +316,22 @@ def test_a_session_leaves_out_what_was_dropped_and_shows_the_ctis_of_its_policy(
     assert [trips.payload(n) for n in range(len(trips))] == ["A", "B"]
     assert trips.note == "1 late, see rejected()"
     assert max(trips.ctis.tolist()) == session.ctis["trips"] == 7
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+def test_a_query_leaves_out_what_was_dropped_and_says_how_many_were_late(on_violation: Any) -> None:
+    events: list[sd.Event[str]] = [sd.point("a", 9, "A"), sd.Cti(5), sd.interval("late", 3, 8, "L"), sd.point("b", 6, "B")]
+    kept, output = sd.from_events(events, on_violation=on_violation).timeline().lanes
+    assert kept.note == "1 late, see rejected()"
+    shown = [kept.payload(n) for n in range(len(kept))]
+    assert shown == (["A", "B"] if on_violation == "drop" else ["A", "L", "B"])
+    assert len(output) == len(shown)
+
+
+def test_pairs_of_rows_show_the_fields_of_both() -> None:
+    pairs = sd.from_rows([(1, 5, {"k": 1, "v": "x"})]).join(sd.from_rows([(2, 9, {"k": 1})]), on="k").run()
+    assert "(k=1 v='x', k=1)" in texts(pairs.timeline().svg())
+    assert texts(pairs.timeline().svg()) == texts(pairs.cht().timeline().svg())
 
 
 def test_a_session_keeps_frames_and_dates_and_the_end() -> None:
