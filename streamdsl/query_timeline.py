@@ -31,8 +31,8 @@ def timeline(
     plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, windows: bool, until: object = None
 ) -> Timeline:
     """Run a query over its bounded inputs, and return its timeline."""
-    missing = [name for name in running.runnable_sources(plan) if name not in own and name not in (given or {})]
-    if missing:
+    named = running.runnable_sources(plan)
+    if given is None and (missing := [name for name in named if name not in own]):
         raise QueryError(
             f"the timeline of a query shows its input, and the source {missing[0]!r} is bound to none",
             hint=f"timeline(bindings={{{missing[0]!r}: events_or_frame}}), or session.timeline() of a live one",
