@@ -16,7 +16,7 @@ import streamdsl as sd
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.pictures.axis import TimeAxis
 from streamdsl.pictures.bins import live, packed
-from streamdsl.pictures.lanes import events_lane
+from streamdsl.pictures.lanes import Lane, events_lane
 from streamdsl.pictures.timeline_picture import Timeline
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Insert
 from streamdsl.testing import marbles, timeline
@@ -212,6 +212,22 @@ def test_many_rows_are_binned_and_sampled_and_it_says_so() -> None:
     assert "10,000 rows in 400 bins, at most 27 in one" in texts(picture.svg())
     assert len(list(shapes(picture.svg()))) == 24
     assert len(picture.svg()) < 20_000
+
+
+def test_of_many_rows_only_those_that_are_drawn_become_payloads() -> None:
+    asked: set[int] = set()
+
+    def payload(row: int) -> int:
+        asked.add(row)
+        return row
+
+    le = np.arange(1_000_000, dtype=np.int64)
+    picture = Timeline([Lane("rows", le, le + 3, payload)])
+    assert "1,000,000 rows in 72 bins" in str(picture)
+    assert asked == set(np.linspace(0, 999_999, 12).astype(int).tolist())
+    asked.clear()
+    assert "1,000,000 rows in 400 bins" in picture.svg()
+    assert asked == set(np.linspace(0, 999_999, 24).astype(int).tolist())
 
 
 def test_rows_that_need_too_many_lines_are_binned() -> None:
