@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Windowed
 from streamdsl.plan.parameters import settled
 from streamdsl.plan.units import in_unit
-from streamdsl.temporal import CHT, INFINITY, CHTRow, common_unit, to_ticks
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Rejected, Rejections, common_unit, to_ticks
 
 if TYPE_CHECKING:
     from streamdsl.denote.environment import Environment
@@ -31,8 +31,8 @@ def timeline(
     plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, windows: bool, until: object = None
 ) -> Timeline:
     """Run a query over its bounded inputs, and return its timeline."""
-    missing = [name for name in running.runnable_sources(plan) if name not in own and name not in (given or {})]
-    if missing:
+    named = running.runnable_sources(plan)
+    if given is None and (missing := [name for name in named if name not in own]):
         raise QueryError(
             f"the timeline of a query shows its input, and the source {missing[0]!r} is bound to none",
             hint=f"timeline(bindings={{{missing[0]!r}: events_or_frame}}), or session.timeline() of a live one",
@@ -40,7 +40,8 @@ def timeline(
     plan = settled(plan)
     bound = running.bound(plan, own, given or {})
     result = running.run(plan, own, given, "local", until, None)
-    inputs = [_input(_title(name, plan, own), each) for name, each in bound.items()]
+    late = _late(plan, bound) if len(result.rejected()) else {}
+    inputs = [_input(_title(name, plan, own), each, late.get(name, ())) for name, each in bound.items()]
     (output,) = result.timeline().lanes
     middle = _windows(plan, bound, inputs, until) if windows else []
     return Timeline([*inputs, *middle, replace(output, title="output", role="output")], result.unit)
@@ -52,13 +53,23 @@ def _title(name: str, plan: Node, own: Mapping[str, Bound]) -> str:
     return "input" if made_up and len(running.runnable_sources(plan)) == 1 else name
 
 
-def _input(name: str, bound: Bound) -> Lane:
+def _late(plan: Node, bound: Mapping[str, Bound]) -> dict[str, Rejections]:
+    """Return what each source has dropped or adjusted."""
+    from streamdsl.denote import history
+
+    late = {name: Rejections() for name in bound}
+    for name, source in running.runnable_sources(plan).items():
+        history(source, bound[name].events(), bound[name].unit, late[name])
+    return late
+
+
+def _input(title: str, bound: Bound, late: Sequence[Rejected]) -> Lane:
     """Return the lane of a source: its physical events, or its rows in columns."""
     piece = bound.whole()
-    if isinstance(piece, list):
-        return events_lane(name, piece)
+    if isinstance(piece, list) or late:
+        return events_lane(title, bound.events(), late=late)
     table = piece.table
-    return Lane(name, piece.le, piece.re, lambda row: table.take(np.array([row])).payloads()[0])
+    return Lane(title, piece.le, piece.re, lambda row: table.take(np.array([row])).payloads()[0])
 
 
 def _windows(plan: Node, bound: Mapping[str, Bound], inputs: list[Lane], until: object) -> list[Lane]:
@@ -80,7 +91,7 @@ def _windows(plan: Node, bound: Mapping[str, Bound], inputs: list[Lane], until: 
         if isinstance(node, Windowed):
             for window, members in node.windows.divide(inputs[0].rows, scope.until):
                 counted = f"{len(members)} row{'s' * (len(members) != 1)}"
-                label = counted if scope.key is None else f"{cut(scope.key, 16)}: {counted}"
+                label = counted if scope.key is None else f"{counted} of {cut(scope.key, 16)}"
                 made[id(node)].append((CHTRow(window.le, window.re, label), members))
 
     sources = running.runnable_sources(plan)

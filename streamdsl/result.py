@@ -218,7 +218,7 @@ class Result(Generic[T]):
 
         history = self._output.history(self._fields)
         shape = history.memo["shape"] if history.memo else "record"
-        return Timeline([columns_lane("", history.le, history.re, history.fields, shape == "scalar")], self.unit)
+        return Timeline([columns_lane("", history.le, history.re, history.fields, shape)], self.unit)
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

@@ -17,6 +17,7 @@ from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
 from streamdsl.plan.types import Hints
 from streamdsl.temporal import INFINITY, Event, Unit
+from streamdsl.temporal.html import text
 from streamdsl.temporal.time import Ticks
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from streamdsl.io.data_frames import PhysicalRows
+    from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
 
@@ -41,6 +43,10 @@ class Outgoing(Generic[T]):
     2 events: 1 insert, 0 retract, 1 cti
     >>> out.to_arrow().column("id").to_pylist()
     ["('window_aggregate_1', 0, 0)", None]
+    >>> out.timeline()
+    time: 0    5    10   15   20
+    n=1 : [=========)
+    cti : --------------------|
     """
 
     __slots__ = ("_schema", "_sent", "_types", "unit")
@@ -64,6 +70,16 @@ class Outgoing(Generic[T]):
     def events(self) -> list[Event[T]]:
         """Return the events."""
         return output_events(self._sent)
+
+    def timeline(self) -> Timeline:
+        """Return a picture of the events: text that `print` shows, SVG in Jupyter (docs/pictures.md)."""
+        from streamdsl.pictures.lanes import events_lane
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        return Timeline([events_lane("", self.events(), "output")], self.unit)
+
+    def _repr_html_(self) -> str:
+        return self.timeline().svg() + text(repr(self))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the events as a pandas frame; ids are Python objects."""

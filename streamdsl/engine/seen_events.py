@@ -15,7 +15,6 @@ from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Inserts
 from streamdsl.temporal import MIN_TIME, Cti, Event, EventReader, Unit
-from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED
 
 if TYPE_CHECKING:
     from streamdsl.pictures.lanes import Lane
@@ -66,14 +65,11 @@ class SeenEvents:
     def _lane(self, name: str | None, held: Sequence[Event[Any]], unit: Unit | None, ingress: Ingress | None = None) -> Lane:
         from streamdsl.pictures.lanes import events_lane
 
-        late = [] if ingress is None else list(ingress.rejected)
-        dropped = {(each.event.id, each.event.le) for each in late if each.reason in (TOO_LATE, WAS_DROPPED)}
-        events = list(map(EventReader(unit).event, held))
-        kept = [event for event in events if isinstance(event, Cti) or (event.id, event.le) not in dropped]
-        notes = [f"the newest {len(held):,} of {self._counts[name]:,} events"] if self._counts[name] > len(held) else []
-        notes += [f"{len(late):,} late, see rejected()"] if late else []
-        lane = events_lane(name or "output", kept, "input" if name else "output")
-        return lane.noted("; ".join(notes))
+        late = () if ingress is None else ingress.rejected
+        lane = events_lane(name or "output", map(EventReader(unit).event, held), "input" if name else "output", late)
+        if self._counts[name] == len(held):
+            return lane
+        return lane.noted("; ".join(filter(None, [f"the newest {len(held):,} of {self._counts[name]:,} events", lane.note])))
 
 
 def _newest(pushed: Sequence[Event[Any]] | Inserts, most: int) -> Iterable[Event[Any]]:

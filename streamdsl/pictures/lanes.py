@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, Retract
 from streamdsl.temporal.payload import show
+from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
 _NO_TIMES: Final = np.array([], dtype=np.int64)
@@ -100,11 +101,18 @@ class Lane:
 def cut(payload: object, most: int) -> str:
     """Return a payload as one line of at most `most` characters.
 
-    >>> cut({"k": "a"}, 28), cut("rain", 28), cut("a" * 40, 8)
-    ("k='a'", 'rain', 'aaaaaaa…')
+    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8)
+    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…')
     """
-    text = " ".join((payload if isinstance(payload, str) and payload else show(payload)).split())
+    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload)).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _shown(payload: object) -> str:
+    """Return what `show` does, with the parts of a tuple, such as the rows of a join, shown likewise."""
+    if isinstance(payload, tuple) and not hasattr(payload, "_fields"):
+        return f"({', '.join(map(_shown, payload))})"
+    return show(payload)
 
 
 def rows_lane(title: str, rows: Sequence[Spanning], role: str = "input") -> Lane:
@@ -113,12 +121,12 @@ def rows_lane(title: str, rows: Sequence[Spanning], role: str = "input") -> Lane
     return Lane(title, le, re, lambda row: rows[row].payload, role=role)
 
 
-def columns_lane(title: str, le: Ticks, re: Ticks, fields: Mapping[str, Any], scalar: bool, role: str = "output") -> Lane:
-    """Return the lane of rows in columns; the payload of a row is the value of its one field if it is a `scalar`."""
+def columns_lane(title: str, le: Ticks, re: Ticks, fields: Mapping[str, Any], shape: str, role: str = "output") -> Lane:
+    """Return the lane of rows in columns; their payloads are records, tuples or, of one field, scalars."""
 
     def payload(row: int) -> Any:
         values = {name: plain_value(column[row]) for name, column in fields.items()}
-        return next(iter(values.values()), None) if scalar else values
+        return values if shape == "record" else tuple(values.values()) if shape == "tuple" else next(iter(values.values()), None)
 
     return Lane(title, le, re, payload, role=role)
 
@@ -135,22 +143,26 @@ def windows_lane(title: str, windows: Iterable[tuple[Spanning, Sequence[Spanning
     return replace(lane, members=[rows_lane("", members) for _, members in found])
 
 
-def events_lane(title: str, events: Iterable[Event[Any]], role: str = "input") -> Lane:
+def events_lane(title: str, events: Iterable[Event[Any]], role: str = "input", late: Sequence[Rejected] = ()) -> Lane:
     """Return the lane of a physical stream: a row for each insertion, with its last RE and the largest that it ever had.
 
-    A retraction whose insertion is not among the events is a row of its own.
+    A retraction whose insertion is not among the events is a row of its own. Of events that were `late` those that were dropped
+    are left out, and how many there were is said.
 
     >>> from streamdsl.temporal import INFINITY
     >>> lane = events_lane("trips", [Insert("a", 1, INFINITY, "A"), Retract("a", 1, INFINITY, 4), Cti(5)])
     >>> lane.re.tolist(), lane.was.tolist() == [INFINITY], lane.ctis.tolist()
     ([4], True, [5])
     """
+    dropped = {(each.event.id, each.event.le) for each in late if each.reason in (TOO_LATE, WAS_DROPPED)}
     rows: list[list[Any]] = []
     place: dict[tuple[Hashable, int], int] = {}
     ctis: list[int] = []
     for event in events:
         if isinstance(event, Cti):
             ctis.append(event.time)
+            continue
+        if (event.id, event.le) in dropped:
             continue
         end = event.re_new if isinstance(event, Retract) else event.re
         at = place.get((event.id, event.le))
@@ -160,4 +172,5 @@ def events_lane(title: str, events: Iterable[Event[Any]], role: str = "input") -
         else:
             rows[at][1:3] = end, max(rows[at][2], end)
     le, re, was = (np.array([row[n] for row in rows], dtype=np.int64) for n in range(3))
-    return Lane(title, le, re, lambda row: rows[row][3], was, np.unique(np.array(ctis, dtype=np.int64)), role=role)
+    note = f"{len(late):,} late, see rejected()" if late else ""
+    return Lane(title, le, re, lambda row: rows[row][3], was, np.unique(np.array(ctis, dtype=np.int64)), note, role)

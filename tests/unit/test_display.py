@@ -59,3 +59,17 @@ def test_a_long_relation_and_a_table_of_cql_are_rows() -> None:
         assert "<svg" not in relation._repr_html_()
     assert '<td style="text-align: left">(7, 1)</td>' in long._repr_html_()
     assert "... 40 rows more" in long._repr_html_()
+
+
+def test_what_a_push_has_caused_is_a_picture_above_its_numbers() -> None:
+    session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+    session.push([sd.point("a", 3, 1)])
+    out = session.feed([sd.point("b", 4, 1), sd.Cti(20)])
+    assert str(out.timeline()).splitlines()[1:] == [
+        "n=1 : xxxxxxxxxxx            # RE 10 -> 0",
+        "n=2 : [=========)",
+        "cti : --------------------|",
+    ]
+    picture, numbers = out._repr_html_().split("</svg>")
+    assert ">n=2<" in picture
+    assert numbers == "<pre>3 events: 1 insert, 1 retract, 1 cti</pre>"

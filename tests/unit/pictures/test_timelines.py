@@ -16,7 +16,7 @@ import streamdsl as sd
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.pictures.axis import TimeAxis
 from streamdsl.pictures.bins import live, packed
-from streamdsl.pictures.lanes import events_lane
+from streamdsl.pictures.lanes import Lane, events_lane
 from streamdsl.pictures.timeline_picture import Timeline
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Insert
 from streamdsl.testing import marbles, timeline
@@ -214,6 +214,22 @@ def test_many_rows_are_binned_and_sampled_and_it_says_so() -> None:
     assert len(picture.svg()) < 20_000
 
 
+def test_of_many_rows_only_those_that_are_drawn_become_payloads() -> None:
+    asked: set[int] = set()
+
+    def payload(row: int) -> int:
+        asked.add(row)
+        return row
+
+    le = np.arange(1_000_000, dtype=np.int64)
+    picture = Timeline([Lane("rows", le, le + 3, payload)])
+    assert "1,000,000 rows in 72 bins" in str(picture)
+    assert asked == set(np.linspace(0, 999_999, 12).astype(int).tolist())
+    asked.clear()
+    assert "1,000,000 rows in 400 bins" in picture.svg()
+    assert asked == set(np.linspace(0, 999_999, 24).astype(int).tolist())
+
+
 def test_rows_that_need_too_many_lines_are_binned() -> None:
     deep = sd.from_rows([(k, 200 + k, k) for k in range(100)]).run().timeline()
     assert "100 rows in 400 bins, at most 100 in one" in texts(deep.svg())
@@ -244,7 +260,7 @@ def test_windows_and_their_members_are_those_of_the_definition(rows: list[tuple[
     lane = next(lane for lane in picture.lanes if lane.role == "windows")
     assert lane.members is not None
     found = [
-        (le, re_, lane.payload(n)[0], [members.payload(m)["n"] for m in range(len(members))])
+        (le, re_, lane.payload(n).split()[-1], [members.payload(m)["n"] for m in range(len(members))])
         for n, (le, re_, members) in enumerate(zip(lane.le.tolist(), lane.re.tolist(), lane.members, strict=True))
     ]
     expected = [
@@ -316,6 +332,22 @@ def test_a_session_leaves_out_what_was_dropped_and_shows_the_ctis_of_its_policy(
     assert [trips.payload(n) for n in range(len(trips))] == ["A", "B"]
     assert trips.note == "1 late, see rejected()"
     assert max(trips.ctis.tolist()) == session.ctis["trips"] == 7
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+def test_a_query_leaves_out_what_was_dropped_and_says_how_many_were_late(on_violation: Any) -> None:
+    events: list[sd.Event[str]] = [sd.point("a", 9, "A"), sd.Cti(5), sd.interval("late", 3, 8, "L"), sd.point("b", 6, "B")]
+    kept, output = sd.from_events(events, on_violation=on_violation).timeline().lanes
+    assert kept.note == "1 late, see rejected()"
+    shown = [kept.payload(n) for n in range(len(kept))]
+    assert shown == (["A", "B"] if on_violation == "drop" else ["A", "L", "B"])
+    assert len(output) == len(shown)
+
+
+def test_pairs_of_rows_show_the_fields_of_both() -> None:
+    pairs = sd.from_rows([(1, 5, {"k": 1, "v": "x"})]).join(sd.from_rows([(2, 9, {"k": 1})]), on="k").run()
+    assert "(k=1 v='x', k=1)" in texts(pairs.timeline().svg())
+    assert texts(pairs.timeline().svg()) == texts(pairs.cht().timeline().svg())
 
 
 def test_a_session_keeps_frames_and_dates_and_the_end() -> None:
