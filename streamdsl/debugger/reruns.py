@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from streamdsl.debugger.input_rows import InputRow, Inputs, is_ended
+from streamdsl.debugger.input_rows import InputRow, RecordedInput, is_ended
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
@@ -55,7 +55,7 @@ def without_policies(plan: Node) -> Node:
 def run_again(
     plans: Sequence[Node],
     rows: Iterable[InputRow],
-    inputs: Inputs,
+    inputs: RecordedInput,
     emit: EmitMode | Emit,
     until: int,
     end: int | None,

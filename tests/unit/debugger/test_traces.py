@@ -265,9 +265,11 @@ def test_no_input_could_give_what_a_filter_of_the_output_refuses() -> None:
 
 def test_what_no_recorded_input_gives_is_said_with_what_was_tried() -> None:
     answer = sd.from_rows([(1, 2, 7)]).where(lambda e: e > 5).trace().why_not((4, 5, 9))
-    assert str(answer) == (
-        "no recorded input gives it, whatever was changed; tried: opened 1 filters and joins, left out each of 1 input rows"
-    )
+    assert text(answer) == [
+        "no recorded input gives it, whatever was changed",
+        "   filters and joins open: 1",
+        "   input rows left out: 1",
+    ]
 
 
 def test_questions_that_make_no_sense_are_refused() -> None:
