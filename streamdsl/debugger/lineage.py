@@ -168,7 +168,9 @@ def _candidates(
     if type(windows).divide is not Windows.divide:
         return [(window, members) for window, members in windows.divide(rows, until) if _may_give(node, window, row)]
     lives = [Lifetime(each.le, each.re) for each in rows]
-    chosen = [window for window in windows.over(lives, until) if _may_give(node, window, row)]
+    # A result that is aligned to its window says which window that is.
+    periods = [Lifetime(row.le, row.re)] if node.output is Output.ALIGN else windows.over(lives, until)
+    chosen = [window for window in periods if _may_give(node, window, row)]
     return [(w, [each for each, life in zip(rows, lives, strict=True) if windows.belongs(life, w)]) for w in chosen]
 
 
