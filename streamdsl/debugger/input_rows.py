@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from streamdsl.debugger.pushes import Push, Recording
-from streamdsl.errors import EventError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, EventReader, Insert, Rejected, Retract, Unit, plain
 from streamdsl.temporal.rejected import LE_MOVED
@@ -128,12 +127,10 @@ def _take(
         change: Event[Any] = Insert(row.number, le, event.re, row.payload)
         if is_dropped:
             row.re = le
-    elif slot not in current:
-        return
+    elif slot not in current or current[slot].sent[0] != event.le:
+        return  # the recording lacks the insertion
     else:
         row = current[slot]
-        if row.sent[0] != event.le:
-            raise EventError(event, f"the recording has the row {row.row} of its id")
         row.events.append(event)
         row.sent = (event.le, event.re_new)
         re = max(event.re_new if broke is None else broke.cti, row.le)

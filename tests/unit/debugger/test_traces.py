@@ -364,6 +364,33 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: str) -> Non
         load(tmp_path / "x", sd.source("s"))
 
 
+def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
+    trace = DEAR.trace({"trips": TRIPS})
+    why = trace.why((0, 10, {"n": 1, "most": 7}))
+    assert repr(why) == "Why([0, 10) n=1 most=7, of 1 input rows)"
+    assert repr(why.tree) == "Cause(window_aggregate_1: [0, 10) n=1 most=7, of 1)"
+    assert "&lt;- source:trips" in why._repr_html_()
+    assert why.windows == [(0, 10)]
+    assert why.events == [("trips", trace.input[0].event)]
+
+
+def test_the_way_to_emit_is_kept_as_far_as_it_says_which_rows_are_out() -> None:
+    for emit in (sd.emit.Emit(hold=5), sd.emit.Emit(every=1), "watermark", "final"):
+        session = DEAR.open(emit)  # type: ignore[arg-type]
+        trace = session.trace()
+        session.push([*TRIPS, sd.Cti(30)])
+        assert trace.replay() == trace.output
+        assert all(trace.why(row).is_complete for row in trace.cht())
+        assert len(trace.cht()) == 2
+
+
+def test_a_sample_takes_rows_that_have_no_key() -> None:
+    session = sd.source("trips").open()
+    trace = session.trace(sample=(0.0001, "zone"))
+    assert session.push([sd.point("a", 1, 5)])
+    assert len(trace.input) == 1
+
+
 def test_a_trace_shows_how_much_it_has() -> None:
     trace: EventTrace = DEAR.trace({"trips": TRIPS})
     assert repr(trace) == f"EventTrace: 3 events in, {len(trace.output)} out"
