@@ -58,6 +58,7 @@ OTHERS: Final[dict[str, list[tuple[type, str]]]] = {
         (Stream, name)
         for name in (
             "run",
+            "trace",
             "open",
             "restore",
             "stream",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal, TypeAlias
 
-from streamdsl.debugger.answers import event_text, listed, row_text
+from streamdsl.debugger.answers import Answer, event_text, listed, row_text
 from streamdsl.debugger.input_rows import InputRow
 from streamdsl.debugger.lineage import copies
 from streamdsl.debugger.moment import Moment
@@ -63,7 +63,7 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyNot(Answer):
     """Why an answer is missing: with all `remedies` together it would be there, `rows`; with less of them it would not.
 
     Without remedies nothing that was tried gives it; `says` then tells what was tried, or why no input could give it.
@@ -255,14 +255,9 @@ def _nothing(search: Search, wanted: Wanted) -> str:
         return f"no input could give it: {name} lets no such row pass: {describe(refusing.predicate)}"
     late, ctis, operators = (len(search.changes(kind)) for kind in ("late", "cti", "operator"))
     inputs = min(len(search.changes("input")), _MOST_INPUTS)
-    tried = [
-        f"taken {late} late rows as they were sent" if late else "",
-        f"ended {ctis} sources" if ctis else "",
-        f"opened {operators} filters and joins" if operators else "",
-        f"left out each of {inputs} input rows" if inputs else "",
-    ]
-    done = ", ".join(filter(None, tried)) or "nothing, as there is nothing to change"
-    return f"no recorded input gives it, whatever was changed; tried: {done}"
+    tried = {"late rows as they were sent": late, "sources at their ends": ctis, "filters and joins open": operators}
+    lines = [f"   {what}: {n}" for what, n in {**tried, "input rows left out": inputs}.items() if n]
+    return "\n".join(["no recorded input gives it, whatever was changed", *lines])
 
 
 def refused_by(plan: Node, row: CHTRow[Any]) -> Where | None:

@@ -11,6 +11,7 @@ from streamdsl.debugger.input_rows import InputRow
 from streamdsl.errors import shortened
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fields_of, format_time
+from streamdsl.temporal.html import text as preformatted
 
 SHOWN: Final = 12
 """The most rows that a text lists in one place."""
@@ -47,7 +48,16 @@ def listed(lines: list[str], what: str = "more") -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[: SHOWN - 1], f"... {len(lines) - SHOWN + 1} {what}"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The base of answers: their text is a tree, which a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cause:
     """A row on the way to an answer: the operator that made it, what that did, and the rows that it made it of.
 
@@ -64,6 +74,9 @@ class Cause:
     key: Any = None
     calls: tuple[str, ...] = ()
     input: InputRow | None = None
+
+    def __repr__(self) -> str:
+        return f"Cause({self.operator}: {row_text(self.row, None)}, of {len(self.causes)})"
 
     def walk(self) -> Iterator[Cause]:
         """Yield this cause and all below it, each once, the nearest to the answer first."""
@@ -118,8 +131,8 @@ class InputCause:
         return not self._stays()
 
 
-@dataclass(frozen=True, eq=False)
-class Why:
+@dataclass(frozen=True, eq=False, repr=False)
+class Why(Answer):
     """Where an answer comes from: the tree of its causes, and the input rows at its leaves.
 
     The inputs are sufficient: a run on these rows and the CTIs alone gives the answer, unless `is_complete` is False, as the
@@ -153,6 +166,9 @@ class Why:
     def windows(self) -> list[Lifetime]:
         """The windows on the way, the nearest to the answer first."""
         return [] if self.tree is None else [each.window for each in self.tree.walk() if each.window is not None]
+
+    def __repr__(self) -> str:
+        return f"Why({row_text(self.row, self.unit)}, of {len(self.inputs)} input rows)"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -197,7 +213,7 @@ class OperatorEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Answer):
     """What an input event has changed, operator by operator along the flow: the run with it, compared to the run without it.
 
     `late` says what its source did, if it came too late.

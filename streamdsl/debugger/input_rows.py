@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from streamdsl.debugger.pushes import Push, Recording
-from streamdsl.errors import EventError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, EventReader, Insert, Rejected, Retract, Unit, plain
 from streamdsl.temporal.rejected import LE_MOVED
@@ -59,7 +58,7 @@ class InputRow:
 
 
 @dataclass(slots=True)
-class Inputs:
+class RecordedInput:
     """What the input of a recording means after some of its pushes: rows, and how far each source has come.
 
     `promises` are the CTIs in order of arrival, those that a policy gave at the end of their push.
@@ -70,12 +69,12 @@ class Inputs:
     ctis: dict[str, int] = field(default_factory=dict)
 
 
-def inputs_of(recording: Recording, pushes: Iterable[Push]) -> Inputs:
+def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
     """Return the rows of pushes, by the rules of their sources: what was late is dropped or adjusted as it was in the run.
 
     Retractions of rows that the recording does not have are left out.
     """
-    found, current = Inputs(), dict[tuple[str, Hashable], InputRow]()
+    found, current = RecordedInput(), dict[tuple[str, Hashable], InputRow]()
     for number, push in enumerate(pushes):
         late = {source: deque(r for name, r in push.rejected if name == source) for source, _ in push.batches}
         at = 0
@@ -98,7 +97,7 @@ def ticked(events: Iterable[Event[Any]], unit: Unit | None) -> Iterator[Event[An
     return map(EventReader(unit).event, events)
 
 
-def _promise(found: Inputs, at: At, source: str, cti: int) -> None:
+def _promise(found: RecordedInput, at: At, source: str, cti: int) -> None:
     if cti > found.ctis.get(source, MIN_TIME):
         found.ctis[source] = cti
         found.promises.append((at, source, Cti(cti)))
@@ -111,7 +110,7 @@ def _is_same(late: Insert[Any] | Retract, event: Insert[Any] | Retract) -> bool:
 
 
 def _take(
-    found: Inputs,
+    found: RecordedInput,
     current: dict[tuple[str, Hashable], InputRow],
     source: str,
     event: Insert[Any] | Retract,
@@ -128,12 +127,10 @@ def _take(
         change: Event[Any] = Insert(row.number, le, event.re, row.payload)
         if is_dropped:
             row.re = le
-    elif slot not in current:
-        return
+    elif slot not in current or current[slot].sent[0] != event.le:
+        return  # the recording lacks the insertion
     else:
         row = current[slot]
-        if row.sent[0] != event.le:
-            raise EventError(event, f"the recording has the row {row.row} of its id")
         row.events.append(event)
         row.sent = (event.le, event.re_new)
         re = max(event.re_new if broke is None else broke.cti, row.le)

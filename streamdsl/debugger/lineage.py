@@ -62,7 +62,7 @@ class Made:
 
 
 @dataclass(slots=True)
-class Question:
+class RowQuestion:
     """The `nth` of equal rows in an operator's output, from 0, and all rows of its inputs."""
 
     node: Any
@@ -120,13 +120,13 @@ class Question:
         return None
 
 
-def searched(asked: Question) -> Made | None:
+def searched(asked: RowQuestion) -> Made | None:
     """The fewest rows that an operator needs to make the row, first among those that live at its time."""
     found = asked.completed([])
     return None if found is None else Made(found, asked.node.describe())
 
 
-def row_wise(asked: Question) -> Made | None:
+def row_wise(asked: RowQuestion) -> Made | None:
     """The one row of which the operator makes it."""
     life, before = (asked.row.le, asked.row.re), 0
     for place in sorted(asked.places(_ALL), key=lambda at: _distance(asked.inputs[at[0]][at[1]], life)):
@@ -141,7 +141,7 @@ def _distance(row: CHTRow[Any], life: tuple[int, int]) -> int:
     return 0 if (row.le, row.re) == life else 1 if row.le <= life[1] and life[0] <= row.re else 2
 
 
-def windowed(asked: Question) -> Made | None:
+def windowed(asked: RowQuestion) -> Made | None:
     """The members of the window whose result it is, and the rows that make the window one."""
     node: WindowAggregate | WindowApply = asked.node
     rows = [IndexedRow(*row, index) for index, row in enumerate(asked.inputs[0])]
@@ -168,7 +168,9 @@ def _candidates(
     if type(windows).divide is not Windows.divide:
         return [(window, members) for window, members in windows.divide(rows, until) if _may_give(node, window, row)]
     lives = [Lifetime(each.le, each.re) for each in rows]
-    chosen = [window for window in windows.over(lives, until) if _may_give(node, window, row)]
+    # A result that is aligned to its window says which window that is.
+    periods = [Lifetime(row.le, row.re)] if node.output is Output.ALIGN else windows.over(lives, until)
+    chosen = [window for window in periods if _may_give(node, window, row)]
     return [(w, [each for each, life in zip(rows, lives, strict=True) if windows.belongs(life, w)]) for w in chosen]
 
 
@@ -194,11 +196,11 @@ def _calls(node: WindowAggregate | WindowApply, window: Lifetime, given: list[Me
     return tuple(texts)
 
 
-RULES: Mapping[type[Node], Callable[[Question], Made | None]] = {WindowAggregate: windowed, WindowApply: windowed}
+RULES: Mapping[type[Node], Callable[[RowQuestion], Made | None]] = {WindowAggregate: windowed, WindowApply: windowed}
 """The rules of single operators. Row-wise operators share `row_wise`, all others `searched`."""
 
 
-def made(asked: Question) -> Made | None:
+def made(asked: RowQuestion) -> Made | None:
     """Return how an operator made a row, None if its definition does not."""
     rule = RULES.get(type(asked.node)) or (row_wise if asked.node.row_wise else searched)
     return rule(asked)
@@ -246,7 +248,7 @@ class Lineage:
         inputs = [self._rows_of(below) for below in node.inputs]
         if isinstance(node, GroupApply):
             return self._of_group(node, row, nth, inputs[0]) or self._of_all(node, row, inputs)
-        how = made(Question(node, self.scope, row, nth, inputs, self.unit))
+        how = made(RowQuestion(node, self.scope, row, nth, inputs, self.unit))
         if how is None:
             return self._of_all(node, row, inputs)
         below = tuple(self.of(node.inputs[input], at) for input, at in how.places)
@@ -301,7 +303,7 @@ class Lineage:
             if outer is not None:
                 found[id(node)] = CHT(outer, self.unit)
                 continue
-            asked = Question(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+            asked = RowQuestion(node, scope, row, 0, [each.rows for each in inputs], self.unit)
             try:
                 found[id(node)] = asked.bounded(
                     lambda within, node=node, inputs=inputs: DENOTATIONS[type(node)](node, within, *inputs)  # type: ignore[misc]

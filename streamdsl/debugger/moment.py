@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from streamdsl.debugger.answers import Cause, InputCause, Why
-from streamdsl.debugger.input_rows import InputRow, Inputs, inputs_of
+from streamdsl.debugger.input_rows import InputRow, RecordedInput, inputs_of
 from streamdsl.debugger.lineage import Lineage, Rows, copies
 from streamdsl.debugger.pushes import Push, Recording
 from streamdsl.debugger.reruns import run_again, without_policies
@@ -36,7 +36,7 @@ class Moment:
         self.end = self.pushes[-1].end if self.pushes else None
 
     @cached_property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> RecordedInput:
         """The rows of all sources, and how far these have come."""
         return inputs_of(self.recording, self.pushes)
 

@@ -67,7 +67,10 @@ class Push:
 
 @dataclass(slots=True)
 class Sample:
-    """A choice of events by a key: all events of a key are recorded, or none. Which keys are, is the same in every run."""
+    """A choice of events by a key: all events of a key are recorded, or none. Which keys are, is the same in every run.
+
+    Rows without the key, such as those of another source, are recorded.
+    """
 
     share: float
     by: Callable[[Any], Any] | str
@@ -85,8 +88,11 @@ class Sample:
         if not isinstance(event, Insert):
             return (source, event.id) in self._kept
         payload = as_payload(event.payload)
-        key = getattr(payload, self.by) if isinstance(self.by, str) else self.by(payload)
-        taken = zlib.crc32(repr(payload_key(key)).encode()) % _PARTS < self.share * _PARTS
+        try:
+            key = getattr(payload, self.by) if isinstance(self.by, str) else self.by(payload)
+        except Exception:  # a source whose rows have no such key; the session must not fail for its recorder
+            key = None
+        taken = key is None or zlib.crc32(repr(payload_key(key)).encode()) % _PARTS < self.share * _PARTS
         if taken:
             self._kept[source, event.id] = None
             if self.most is not None and len(self._kept) > self.most:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from streamdsl.debugger.input_rows import InputRow, Inputs, is_ended
+from streamdsl.debugger.input_rows import At, InputRow, RecordedInput, is_ended
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
@@ -55,7 +56,7 @@ def without_policies(plan: Node) -> Node:
 def run_again(
     plans: Sequence[Node],
     rows: Iterable[InputRow],
-    inputs: Inputs,
+    inputs: RecordedInput,
     emit: EmitMode | Emit,
     until: int,
     end: int | None,
@@ -75,14 +76,26 @@ def run_again(
         for name in session.sources:
             session.push([Insert(r.number, r.le, r.re, r.payload) for r in chosen if r.source == name and r.le < r.re], name)
     else:
-        arrivals = [(at, row.source, change) for row in chosen for at, change in row.changes]
-        arrivals += [promise for promise in inputs.promises if promise[1] in known and promise[1] not in mute]
-        arrivals.sort(key=lambda arrival: arrival[0])
-        for (_, name), pushed in groupby(arrivals, key=lambda arrival: (arrival[0][0], arrival[1])):
-            events: list[Event[Any]] = [event for _, _, event in pushed]
+        for name, events in _pushes(chosen, [each for each in inputs.promises if each[1] in known and each[1] not in mute]):
             session.push(events, name)
         for name in known.intersection(ended):
             session.push([Cti(INFINITY)], name)
     if end is not None:
         session.end(end)
     return session.histories(unit)
+
+
+def _pushes(rows: Iterable[InputRow], promises: Iterable[tuple[At, str, Cti]]) -> Iterator[tuple[str, list[Event[Any]]]]:
+    """Yield the pushes of rows, in order; of CTIs between which no row changes, the last of each source."""
+    arrivals = sorted([*((at, row.source, change) for row in rows for at, change in row.changes), *promises], key=itemgetter(0))
+    waiting: dict[str, Cti] = {}
+    for (_, name), pushed in groupby(arrivals, key=lambda arrival: (arrival[0][0], arrival[1])):
+        events: list[Event[Any]] = [event for _, _, event in pushed]
+        last = events[-1]
+        if isinstance(last, Cti) and len(events) == 1:
+            waiting[name] = last
+            continue
+        yield from ((source, [cti]) for source, cti in waiting.items())
+        waiting.clear()
+        yield name, events
+    yield from ((source, [cti]) for source, cti in waiting.items())

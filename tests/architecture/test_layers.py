@@ -197,6 +197,18 @@ CYCLES: Final = {
             "streamdsl.papers.cql.batch_stream",
         }
     ): "windows make relations of streams, and relations make streams",
+    frozenset(
+        {
+            "streamdsl.debugger",
+            "streamdsl.debugger.absence",
+            "streamdsl.debugger.event_trace",
+            "streamdsl.debugger.moment",
+            "streamdsl.debugger.recorder",
+            "streamdsl.debugger.replaying",
+            "streamdsl.debugger.reruns",
+            "streamdsl.engine.query_session",
+        }
+    ): "a session is asked for its trace, and a trace answers by running sessions again",
     frozenset({"streamdsl.engine.attached", "streamdsl.engine.running_query"}): "a running query is joined by others, which run",
     frozenset({"streamdsl.expr.nested", "streamdsl.expr.table"}): "a table has columns, and a column may hold the rows of one",
 }

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import note
 
 import streamdsl as sd
-from streamdsl.debugger import EventTrace, Remedy, Why, load
+from streamdsl.debugger import Cause, EventTrace, Remedy, Why, load
 from streamdsl.debugger.lineage import copies
+from streamdsl.denote import DENOTATIONS, evaluate
+from streamdsl.denote.environment import Environment, project
 from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.engine.starting import open_session
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import GroupApply, Node, WindowAggregate, WindowApply
 from streamdsl.temporal import CHT, CHTRow, Cti, Event
 from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
@@ -78,6 +80,54 @@ def test_the_causes_of_a_row_are_sufficient_and_those_called_necessary_are(seed:
         why = trace.why(row)
         assert str(why)
         check_why(query, pushes, emit, closes, why, row)
+
+
+@examples(150)
+@given(SEEDS)
+def test_each_row_of_a_lineage_follows_from_those_below_it(seed: int) -> None:
+    """By the definition of its operator, of these rows alone; a window has its members, and each leaf is a row that came."""
+    rng = Random(seed)
+    made, query = composition(rng)
+    trace = traced(query, scenario(rng, 2, unending=False, max_size=5).pushes, "speculative", closes=True)
+    note(made)
+    rows = trace.cht().rows
+    for row in rng.sample(rows, min(3, len(rows))):
+        tree = trace.why(row).tree
+        assert tree is not None
+        assert copies([tree.row], row)
+        for cause in tree.walk():
+            check_step(cause)
+
+
+def check_step(cause: Cause) -> None:
+    node = cause.node
+    if cause.input is not None:
+        assert cause.row == cause.input.row
+    elif isinstance(node, GroupApply):
+        (inner,) = cause.causes
+        scope = Environment(evaluate, {}, key=cause.key)
+        assert copies([inner.row._replace(payload=project(node, scope, node.projection, inner.row))], cause.row)
+    elif node.level < 0:
+        below: list[CHT[Any]] = [CHT([]) for _ in node.inputs]
+        for place, input in enumerate(node.inputs):
+            below[place] = CHT(each.row for each in cause.causes if each.node is input)
+        assert copies(DENOTATIONS[type(node)](node, Environment(evaluate, {}), *below), cause.row), f"{cause} of {below}"
+    if cause.window is not None and isinstance(node, (WindowAggregate, WindowApply)):
+        assert len(cause.causes) >= int(cause.did.split()[0])
+
+
+def test_lineage_rarely_needs_rows_that_it_does_not_see() -> None:
+    """What is completed by search alone would be sufficient too; it would say nothing of the operators."""
+    causes = context = 0
+    for seed in range(80):
+        rng = Random(seed)
+        trace = traced(composition(rng)[1], scenario(rng, 2, unending=False, max_size=5).pushes, "speculative", closes=True)
+        for row in trace.cht().rows[:2]:
+            inputs = trace.why(row).inputs
+            causes += len(inputs)
+            context += sum(cause.is_context for cause in inputs)
+    assert causes > 100
+    assert context <= causes / 20
 
 
 @examples(120)
