@@ -27,6 +27,7 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, I
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
+    from streamdsl.pictures.timeline_picture import Timeline
 
 
 class Arrival(NamedTuple):
@@ -126,11 +127,18 @@ class EventTrace:
 
         write(self.recording, path)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to one page of HTML that needs no network: to be stepped through, searched, and asked (docs/debugger.md).
+    def timeline(self) -> Timeline:
+        """Return a picture of the recorded events, input above output: text, and SVG in Jupyter (docs/pictures.md)."""
+        from streamdsl.debugger.trace_timeline import timeline
 
-        It shows the plan, the events in order, timelines up to any of them, what is at each operator then, and of an event that
-        is clicked its causes and effects. Raises `OSError` if the file cannot be written.
+        return timeline(self.recording)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to one page of HTML that needs no network (docs/debugger.md).
+
+        It is stepped through, searched and asked: it shows the plan, the events in order, timelines up to any of them, what is at
+        each operator then, and of an event that is clicked its causes and effects. Raises `OSError` for a file that cannot be
+        written.
 
         >>> import streamdsl as sd, tempfile
         >>> trace = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).trace({"trips": [(1, 4, "A")]})
@@ -212,6 +220,11 @@ class EventTrace:
         """
         wanted = expected if callable(expected) else self._as_row(expected)
         return why_not(self._moment(), wanted)
+
+    def _repr_html_(self) -> str:
+        from streamdsl.debugger.trace_page import frame
+
+        return frame(self.recording, repr(self))
 
     def __repr__(self) -> str:
         n_in, n_out = sum(push.n_in for push in self.recording.pushes), sum(len(push.output) for push in self.recording.pushes)

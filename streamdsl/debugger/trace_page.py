@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from html import escape
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,15 @@ def page(recording: Recording) -> str:
     template = files(__package__).joinpath("trace_page.html").read_text(encoding="utf-8")
     # A script ends at `</` and is a comment from `<!` on, whatever JSON says: so no `<` is left in it.
     return template.replace("@DATA@", data.replace("<", "\\u003c"), 1)
+
+
+def frame(recording: Recording, text: str) -> str:
+    """Return what Jupyter shows of a trace: its page in a frame, which can do nothing outside of itself, or a text if it is long."""
+    if sum(map(len, recording.pushes)) > MOST_ROWS:
+        return f"<pre>{escape(text)}; to_html(path) writes its page</pre>"
+    return (
+        f'<iframe srcdoc="{escape(page(recording))}" sandbox="allow-scripts" style="width:100%;height:640px;border:0"></iframe>'
+    )
 
 
 class _Film:

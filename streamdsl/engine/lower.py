@@ -200,9 +200,9 @@ def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | 
     """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option."""
     options = options or {}
     for name in options:
-        if name not in ("attach", "most_windows", "record"):
+        if name not in ("attach", "most_windows"):
             raise QueryError(
-                f"there is no engine option {name!r}; the options are: attach, most_windows, record, rewrite",
+                f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite",
                 hint='for example engine_options={"most_windows": 10_000}',
             )
     graph = Graph()

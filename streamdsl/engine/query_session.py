@@ -20,7 +20,6 @@ from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
-from streamdsl.engine.seen_events import SeenEvents
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
@@ -82,9 +81,10 @@ class Session(RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
-        self._kept = SeenEvents.wanted(self._sources, engine_options or {})
         self._early: list[StepOutput] = []
         self.until = until
+        self.traced: EventTrace | None = None
+        """The last recording that was asked for."""
         self.loaded: Mapping[str, Bound] = {}
         """The reference data that was taken in before all else."""
         self._limits = Limits(self)
@@ -131,12 +131,7 @@ class Session(RunningQuery[T]):
             self._limits.name_cause(len(pushed), sent)
         else:
             self._limits.events_since_cti = 0
-        if self._early:
-            sent = self._with_early(sent)
-        if self._kept is not None:
-            self._kept.take(ingress, pushed)
-            self._kept.send(sent)
-        return sent
+        return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a batch, and commit it."""
@@ -182,10 +177,7 @@ class Session(RunningQuery[T]):
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
             ingress = self._ingress(name)
-            pushed = self._read(events, ingress)
-            *before, piece = self._staged(ingress, pushed) or [Piece(EMPTY, ingress.cti)]
-            if self._kept is not None:
-                self._kept.take(ingress, pushed)
+            *before, piece = self._staged(ingress, self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
@@ -195,12 +187,7 @@ class Session(RunningQuery[T]):
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        sent = self._with_early(sent)
-        if self._kept is not None:
-            for ingress in self._sources.values():
-                self._kept.take(ingress, [])
-            self._kept.send(sent)
-        out = output_events(sent)
+        out = output_events(self._with_early(sent))
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -231,7 +218,8 @@ class Session(RunningQuery[T]):
         from streamdsl.debugger import EventTrace
 
         self._check_open()
-        return EventTrace.of_session(self, last, sample)
+        self.traced = EventTrace.of_session(self, last, sample)
+        return self.traced
 
     def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
@@ -274,15 +262,15 @@ class Session(RunningQuery[T]):
             return snapshot(self, types, trust)
 
     def timeline(self) -> Timeline:
-        """Return a picture of the newest events: those of each source above those of the output, on one axis.
+        """Return a picture of the events that a trace has recorded: those of each source above the output, on one axis.
 
         What a retraction has taken away is struck through, CTIs are lines (docs/pictures.md). A session keeps no events unless
-        it is opened with `engine_options={"record": n}`, which keeps n of each source and of the output; else it raises
-        `SessionError`. A checkpoint has none: what is restored keeps what comes from then on.
+        `trace` asks for them: without it this raises `SessionError`.
 
         >>> import streamdsl as sd
         >>> trips = sd.source("trips")
-        >>> session = trips.tumbling_window(10).aggregate(n=sd.count()).open(engine_options={"record": 1_000})
+        >>> session = trips.tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> trace = session.trace(last=1_000)
         >>> _ = session.push([sd.interval("a", 1, 4, "A"), sd.edge_start("b", 3, "B"), sd.Cti(10)])
         >>> _ = session.push([sd.edge_end("b", 3, 15), sd.Cti(20)])
         >>> session.timeline()
@@ -296,17 +284,15 @@ class Session(RunningQuery[T]):
           n=1 : ----------[=========)
           cti : ----------|---------|
         """
-        if self._kept is None:
+        if self.traced is None:
             raise SessionError(
                 "this session has kept none of its events, so there is no timeline",
-                hint='open it with engine_options={"record": 1_000}, for the newest 1,000 of each source and of the output',
+                hint="session.trace() records them from then on",
             )
-        from streamdsl.pictures.timeline_picture import Timeline
-
-        return Timeline(self._kept.lanes(self._sources, self.unit), self.unit)
+        return self.traced.timeline()
 
     def _repr_html_(self) -> str:
-        drawn = "" if self._kept is None else self.timeline().svg()
+        drawn = "" if self.traced is None else self.timeline().svg()
         return drawn + text(tree(self.written, self.written))
 
     @functools.cached_property

@@ -117,7 +117,8 @@ def _box(box: ChartBox, middle: float, top: float) -> Iterator[str]:
     place = f'x="{middle - wide / 2:.0f}" y="{top:.0f}" width="{wide:.0f}" height="{HEIGHT:.0f}"'
     rx = HEIGHT / 2 if box.kind == "source" else 6
     dashes = ' stroke-dasharray="5 4"' if box.within else ""
-    yield f"<g data-box='{escape(box.name)}'><title>{escape(f'{box.name} {box.settings}'.strip())}</title><rect class='paper' {place} rx='{rx:.0f}'/>"
+    yield f'<g data-box="{escape(box.name)}"><title>{escape(f"{box.name} {box.settings}".strip())}</title>'
+    yield f'<rect class="paper" {place} rx="{rx:.0f}"/>'
     yield f'<rect class="box" {place} rx="{rx:.0f}" fill="{colour}" stroke="{colour}"{dashes}/>'
     if box.settings:
         yield label(middle, top + 18, _cut(box.name), "name", "middle")

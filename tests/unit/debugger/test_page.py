@@ -1,0 +1,194 @@
+"""The page of a trace: what it says is what the trace answers, and a real browser can be asked it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl.debugger import EventTrace
+from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync --disable-background-networking --virtual-time-budget=5000"
+HOSTILE = "</script><script>document.title='broken'</script><!--<img src=x onerror=alert(1)>\u2028'\"&"
+QUERY = sd.source("trips").where(lambda e: e["fare"] > 5).group_by("zone").tumbling_window(10).aggregate(n=sd.count())
+
+
+def traced(payloads: Sequence[Any], query: Any = QUERY) -> EventTrace:
+    session = query.open()
+    trace: EventTrace = session.trace(last=None)
+    for n, payload in enumerate(payloads):
+        session.push([sd.interval(f"e{n}", 3 * n, 3 * n + 4, payload)])
+    return trace
+
+
+def data_of(trace: EventTrace) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(trace.recording), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def trips(*fares: int) -> list[dict[str, Any]]:
+    return [{"zone": "AB"[n % 2], "fare": fare} for n, fare in enumerate(fares)]
+
+
+def test_the_events_are_those_of_the_trace_in_order() -> None:
+    session = QUERY.open()
+    trace = session.trace()
+    session.push([sd.edge_start("a", 1, {"zone": "A", "fare": 9}), sd.Cti(1)])
+    session.push([sd.edge_end("a", 1, 4)])
+    data = data_of(trace)
+    came = [event for event in data["events"] if event[1]]
+    assert [event[2:8] for event in came] == [
+        ["insert", "a", "1", data["infinity"], None, "zone='A' fare=9"],
+        ["cti", "", "1", "1", None, ""],
+        ["retract", "a", "1", data["infinity"], "4", ""],
+    ]
+    assert [event[0] for event in came] == [0, 0, 1]
+    assert len(data["events"]) - len(came) == len(trace.output)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_the_causes_of_answers_are_those_that_why_names(fares: list[int]) -> None:
+    trace = traced(trips(*fares))
+    data = data_of(trace)
+    inputs = [n for n, event in enumerate(data["events"]) if event[1] and event[2] == "insert"]
+
+    def below(place: int) -> set[int]:
+        row = data["rows"][place]
+        return set(row[8]).union(*map(below, row[7]))
+
+    here: set[int] = set()
+    for moment in data["moments"]:
+        here = (here - set(moment["went"])) | set(moment["came"])
+    answers = [data["rows"][place] for place in here if data["operators"][data["rows"][place][0]] == data["output"]]
+    assert len(answers) == len(trace.cht())
+    for row in answers:
+        zone, n = re.fullmatch(r"zone='(\w)' n=(\d+)", row[3]).groups()  # type: ignore[union-attr]
+        why = trace.why((int(row[1]), int(row[2]), {"zone": zone, "n": int(n)}))
+        expected = {inputs[int(str(cause.events[0].id)[1:])] for cause in why.inputs}  # type: ignore[union-attr]
+        assert below(data["rows"].index(row)) == expected
+
+
+def test_a_row_that_is_made_of_other_rows_later_has_the_later_causes() -> None:
+    session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, 7)])
+    session.push([sd.Retract("a", 3, 4, 3), sd.point("b", 4, 7)])
+    data = data_of(trace)
+    answers = [row for row in data["rows"] if data["operators"][row[0]] == data["output"]]
+    assert [row[3] for row in answers] == ["n=1", "n=1"]
+    events = [data["events"][data["rows"][row[7][0]][8][0]][3] for row in answers]
+    assert events == ["a", "b"]
+
+
+def test_long_recordings_say_what_the_page_leaves_out() -> None:
+    trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
+    data = data_of(trace)
+    assert len(data["moments"]) == MOST_MOMENTS
+    assert f"after {MOST_MOMENTS} of {MOST_MOMENTS + 5} pushes" in data["notes"][0]
+    assert data["moments"][-1]["push"] == MOST_MOMENTS + 4
+    session = sd.source("trips").where(lambda e: e["fare"] > 5).open()
+    long = session.trace(last=None)
+    session.push([sd.point(n, n, {"fare": n}) for n in range(MOST_ROWS + 1)])
+    assert any("no causes are shown" in note for note in data_of(long)["notes"])
+    assert "to_html" in long._repr_html_()
+
+
+def test_payloads_are_data_and_never_code() -> None:
+    trace = traced([{"zone": HOSTILE, "fare": 9}])
+    text = page(trace.recording)
+    assert text.count("<script") == 2
+    assert HOSTILE not in text
+    assert HOSTILE in data_of(trace)["events"][0][7].replace("\\u2028", "\u2028").replace("\\'", "'")
+    frame = trace._repr_html_()
+    assert frame.count("<") == 2
+    assert unescape(frame.partition('srcdoc="')[2].partition('" sandbox')[0]) == text
+
+
+def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
+    """Return what a script in the page gives, as a real browser runs it; errors of the page are an "error"."""
+    assert BROWSER is not None
+    trap = "<script>window.onerror = message => { document.body.dataset.error = message; };</script>"
+    asked = (
+        f"<script>setTimeout(() => {{ document.body.dataset.found = JSON.stringify((() => {{ {script} }})()); }}, 300);</script>"
+    )
+    path = tmp_path / "page.html"
+    path.write_text(page(trace.recording).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "data-error" not in shown, re.findall(r'data-error="([^"]*)"', shown)
+    (found,) = re.findall(r'data-found="([^"]*)"', shown)
+    return json.loads(unescape(found))
+
+
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+
+
+@in_a_browser
+def test_a_click_on_an_answer_lights_its_causes(tmp_path: Path) -> None:
+    trace = traced(trips(9, 2, 7))
+    last = max(n for n, event in enumerate(data_of(trace)["events"]) if not event[1] and event[2] == "insert")
+    script = f"""
+        document.querySelector('.event[data-event="{last}"]').click(); list();
+        return [[...document.querySelectorAll(".event.cause")].map(e => e.textContent), $("why").textContent];
+    """
+    causes, why = in_browser(trace, tmp_path, script)
+    assert [re.sub(r"^\d+→ trips", "", each) for each in causes] == [
+        "insert[0, 4)zone='A' fare=9",
+        "insert[6, 10)zone='A' fare=7",
+    ]
+    assert "2 rows in a window, tumbling(10)" in why
+    assert "count over 2 rows gave 2" in why
+
+
+@in_a_browser
+def test_a_click_on_an_input_lights_its_effects_and_names_the_push(tmp_path: Path) -> None:
+    trace = traced(trips(9, 2, 7))
+    script = "pick(0); list(); return [[...effects].map(n => events[n][PAYLOAD]), $('why').textContent];"
+    effects, why = in_browser(trace, tmp_path, script)
+    assert sorted(effects) == ["zone='A' n=1", "zone='A' n=2"]
+    assert "In the same push (1)" in why
+
+
+@in_a_browser
+def test_the_page_steps_plays_and_stops_at_what_is_found(tmp_path: Path) -> None:
+    trace = traced(trips(9, 2, 7, 8))
+    script = """
+        const key = name => document.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
+        key("Home"); const start = at; key("ArrowRight"); key("ArrowRight"); const two = at;
+        $("find").value = "fare=7"; find(true); const found = picked;
+        [...document.querySelectorAll("#kinds button")][0].click();
+        return [start, two, events[found][PAYLOAD], shown.every(n => events[n][KIND] !== "insert"), visible(lanes.get("trips")).length];
+    """
+    assert in_browser(trace, tmp_path, script) == [0, 2, "zone='A' fare=7", True, 3]
+
+
+@in_a_browser
+def test_an_operator_that_is_chosen_shows_its_rows_at_that_moment(tmp_path: Path) -> None:
+    trace = traced(trips(9, 2, 7))
+    script = """
+        document.querySelector('[data-box="window_aggregate_1"]').dispatchEvent(new MouseEvent("click", {bubbles: true}));
+        const payloads = () => hits.filter(hit => hit[4].row !== undefined).map(hit => hit[4].payload);
+        draw(); const end = payloads(); go(2); draw(); return [end, payloads()];
+    """
+    assert in_browser(trace, tmp_path, script) == [["n=2"], ["n=1"]]
+
+
+@in_a_browser
+def test_hostile_payloads_run_nothing_in_a_browser(tmp_path: Path) -> None:
+    trace = traced([{"zone": HOSTILE, "fare": 9}])
+    title, texts = in_browser(trace, tmp_path, "pick(1); return [document.title, $('why').textContent];")
+    assert title == "Trace"
+    assert "</script><script>" in texts
