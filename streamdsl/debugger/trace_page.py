@@ -41,7 +41,7 @@ def page(recording: Recording) -> str:
 
 
 def frame(recording: Recording, text: str) -> str:
-    """Return what Jupyter shows of a trace: its page in a frame, which can do nothing outside of itself, or a text if it is long."""
+    """Return what Jupyter shows of a trace: its page in a frame that reaches nothing outside of it, or a text if it is long."""
     if sum(map(len, recording.pushes)) > MOST_ROWS:
         return f"<pre>{escape(text)}; to_html(path) writes its page</pre>"
     return (

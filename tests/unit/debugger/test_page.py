@@ -20,7 +20,7 @@ from streamdsl.debugger import EventTrace
 from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync --disable-background-networking --virtual-time-budget=5000"
+FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --virtual-time-budget=5000"
 HOSTILE = "</script><script>document.title='broken'</script><!--<img src=x onerror=alert(1)>\u2028'\"&"
 QUERY = sd.source("trips").where(lambda e: e["fare"] > 5).group_by("zone").tumbling_window(10).aggregate(n=sd.count())
 
@@ -170,7 +170,8 @@ def test_the_page_steps_plays_and_stops_at_what_is_found(tmp_path: Path) -> None
         key("Home"); const start = at; key("ArrowRight"); key("ArrowRight"); const two = at;
         $("find").value = "fare=7"; find(true); const found = picked;
         [...document.querySelectorAll("#kinds button")][0].click();
-        return [start, two, events[found][PAYLOAD], shown.every(n => events[n][KIND] !== "insert"), visible(lanes.get("trips")).length];
+        const none = shown.every(n => events[n][KIND] !== "insert");
+        return [start, two, events[found][PAYLOAD], none, visible(lanes.get("trips")).length];
     """
     assert in_browser(trace, tmp_path, script) == [0, 2, "zone='A' fare=7", True, 3]
 
