@@ -74,7 +74,7 @@ class ModuleCall:
         return f"{self.module} over {rows_text(len(self.arguments))}{seen} gave {gave}"
 
 
-class Answer:
+class Explanation:
     """The base of answers: their text is a tree, which a notebook shows."""
 
     __slots__ = ()
@@ -158,7 +158,7 @@ class InputCause:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why(Answer):
+class Why(Explanation):
     """Where an answer comes from: the tree of its causes, and the input rows at its leaves.
 
     The inputs are sufficient: a run on these rows and the CTIs alone gives the answer, unless `is_complete` is False, as the
@@ -239,7 +239,7 @@ class OperatorEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects(Answer):
+class Effects(Explanation):
     """What an input event has changed, operator by operator along the flow: the run with it, compared to the run without it.
 
     `late` says what its source did, if it came too late.
