@@ -258,6 +258,14 @@ def test_rows_in_the_way_are_named() -> None:
     ]
 
 
+def test_of_many_rows_the_one_in_the_way_is_named() -> None:
+    lamps, doors = sd.source("lamps"), sd.source("doors")
+    rooms = [sd.interval(n, 0, 20, {"room": n}) for n in (5, 4, 1, 2)]
+    given = {"lamps": [sd.interval("l", 1, 9, {"room": 1}), sd.interval("m", 1, 9, {"room": 3})], "doors": rooms}
+    (remedy,) = lamps.anti_join(doors, on="room").trace(given).why_not(lambda e: e.room == 1).remedies
+    assert (remedy.kind, remedy.name, remedy.rows) == ("input", "doors", ((0, 20, sd.Record(room=1)),))
+
+
 def test_no_input_could_give_what_a_filter_of_the_output_refuses() -> None:
     answer = sd.from_rows([(1, 2, 7)]).where(lambda e: e > 5).shift(3).trace().why_not((4, 5, 2))
     assert str(answer) == "no input could give it: where_1 lets no such row pass: e > 5"
