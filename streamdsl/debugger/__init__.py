@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from streamdsl.debugger.absence import Remedy, WhyNot
-from streamdsl.debugger.answers import Cause, Effects, InputCause, OperatorEffect, Why
+from streamdsl.debugger.answers import Cause, Effects, InputCause, ModuleCall, OperatorEffect, Why
 from streamdsl.debugger.event_trace import Arrival, EventTrace, load
 from streamdsl.debugger.pushes import Push, Recording
 
@@ -16,6 +16,7 @@ __all__ = [
     "Effects",
     "EventTrace",
     "InputCause",
+    "ModuleCall",
     "OperatorEffect",
     "Push",
     "Recording",

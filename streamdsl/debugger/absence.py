@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal, TypeAlias
 
-from streamdsl.debugger.answers import Answer, event_text, listed, row_text
+from streamdsl.debugger.answers import Explanation, event_text, listed, row_text
 from streamdsl.debugger.input_rows import InputRow
 from streamdsl.debugger.lineage import copies
 from streamdsl.debugger.moment import Moment
@@ -63,7 +63,7 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNot(Answer):
+class WhyNot(Explanation):
     """Why an answer is missing: with all `remedies` together it would be there, `rows`; with less of them it would not.
 
     Without remedies nothing that was tried gives it; `says` then tells what was tried, or why no input could give it.

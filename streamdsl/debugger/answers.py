@@ -12,6 +12,7 @@ from streamdsl.errors import shortened
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fields_of, format_time
 from streamdsl.temporal.html import text as preformatted
+from streamdsl.udm.bases import IntervalEvent
 
 SHOWN: Final = 12
 """The most rows that a text lists in one place."""
@@ -48,7 +49,32 @@ def listed(lines: list[str], what: str = "more") -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[: SHOWN - 1], f"... {len(lines) - SHOWN + 1} {what}"]
 
 
-class Answer:
+def rows_text(n: int) -> str:
+    """Return a number of rows as text."""
+    return "1 row" if n == 1 else f"{n} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """What a module was given for a window, and what it gave.
+
+    `arguments` are its values, of a time-sensitive module the events as it saw them, with clipped lifetimes.
+    """
+
+    module: str
+    arguments: tuple[Any, ...]
+    result: Any
+
+    def text(self, unit: Unit | None) -> str:
+        """Return the call as people read it."""
+        members = [each for each in self.arguments if isinstance(each, IntervalEvent)]
+        lives = [f"[{format_time(each.start_time, unit)}, {format_time(each.end_time, unit)})" for each in members]
+        seen = f" seen as {', '.join(listed(lives))}" if lives else ""
+        gave = self.result if isinstance(self.result, str) else shortened(self.result)
+        return f"{self.module} over {rows_text(len(self.arguments))}{seen} gave {gave}"
+
+
+class Explanation:
     """The base of answers: their text is a tree, which a notebook shows."""
 
     __slots__ = ()
@@ -61,7 +87,7 @@ class Answer:
 class Cause:
     """A row on the way to an answer: the operator that made it, what that did, and the rows that it made it of.
 
-    `window` is the window whose result the row is, `key` its group's key, `calls` what the modules of the window gave.
+    `window` is the window whose result the row is, `key` its group's key, `calls` are those of the window's modules.
     `input` is the row of a source at the leaves, with its events.
     """
 
@@ -72,7 +98,7 @@ class Cause:
     causes: tuple[Cause, ...] = ()
     window: Lifetime | None = None
     key: Any = None
-    calls: tuple[str, ...] = ()
+    calls: tuple[ModuleCall, ...] = ()
     input: InputRow | None = None
 
     def __repr__(self) -> str:
@@ -100,7 +126,7 @@ class Cause:
         if again:
             return
         shown.add(id(self))
-        yield from (f"   {call}" for call in self.calls)
+        yield from (f"   {call.text(unit)}" for call in self.calls)
         for cause in self.causes[: SHOWN if len(self.causes) > SHOWN else None]:
             for line in cause.lines(unit, mark, shown):
                 yield f"   {line}"
@@ -132,7 +158,7 @@ class InputCause:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why(Answer):
+class Why(Explanation):
     """Where an answer comes from: the tree of its causes, and the input rows at its leaves.
 
     The inputs are sufficient: a run on these rows and the CTIs alone gives the answer, unless `is_complete` is False, as the
@@ -213,7 +239,7 @@ class OperatorEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects(Answer):
+class Effects(Explanation):
     """What an input event has changed, operator by operator along the flow: the run with it, compared to the run without it.
 
     `late` says what its source did, if it came too late.

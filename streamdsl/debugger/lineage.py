@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from streamdsl.debugger.answers import Cause
+from streamdsl.debugger.answers import Cause, ModuleCall, rows_text
 from streamdsl.debugger.input_rows import InputRow
 from streamdsl.debugger.searching import smallest
 from streamdsl.denote import DENOTATIONS
@@ -21,8 +21,8 @@ from streamdsl.denote.windowed import arguments, results
 from streamdsl.errors import StreamDslError, UnboundedOutputError, shortened
 from streamdsl.plan.node import Group, GroupApply, Node, Source, WindowAggregate, WindowApply
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit, fields_of, payload_key
-from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
-from streamdsl.windows import Output, Windows
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate, seen
+from streamdsl.windows import Clip, Output, Windows
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]
@@ -58,7 +58,7 @@ class Made:
     places: list[Place]
     did: str = ""
     window: Lifetime | None = None
-    calls: tuple[str, ...] = ()
+    calls: tuple[ModuleCall, ...] = ()
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ def windowed(asked: RowQuestion) -> Made | None:
         before += copies((CHTRow(*each) for each in found), asked.row)
         if before > asked.nth:
             places = replace(asked, nth=0).completed([(0, row.place) for row in members])
-            did = f"{_number(len(members))} in a window, {node.windows.describe()}"
+            did = ", ".join([f"{rows_text(len(members))} in a window", node.windows.describe(), *_policies(node)])
             return None if places is None else Made(places, did, window, _calls(node, window, given, len(found)))
     return None
 
@@ -174,8 +174,10 @@ def _candidates(
     return [(w, [each for each, life in zip(rows, lives, strict=True) if windows.belongs(life, w)]) for w in chosen]
 
 
-def _number(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows} rows"
+def _policies(node: WindowAggregate | WindowApply) -> list[str]:
+    """Return the policies of windows that are not the usual ones, as text."""
+    clip = [] if node.clip is Clip.NONE else [f"clip {node.clip.value}"]
+    return clip if node.output is Output.ALIGN else [*clip, f"output {node.output.value}"]
 
 
 def _may_give(node: WindowAggregate | WindowApply, window: Lifetime, row: CHTRow[Any]) -> bool:
@@ -184,16 +186,16 @@ def _may_give(node: WindowAggregate | WindowApply, window: Lifetime, row: CHTRow
     return window.re == row.le if node.output is Output.POINT_AT_END else window.le <= row.le or node.output is Output.CLIP
 
 
-def _calls(node: WindowAggregate | WindowApply, window: Lifetime, given: list[MemberRow], n: int) -> tuple[str, ...]:
-    """Return the calls of modules with what they gave, as text."""
-    if isinstance(node, WindowApply):
-        return (f"{node.module.label} over {_number(len(given))} gave {n} results",)
-    texts = []
+def _calls(node: WindowAggregate | WindowApply, window: Lifetime, given: list[MemberRow], n: int) -> tuple[ModuleCall, ...]:
+    """Return the calls of modules, with what they were given and what they gave."""
+    calls = []
     for i, agg in enumerate(node.aggregates):
-        size = sum(member.arguments[i] is not EXCLUDED for member in given)
-        value = aggregate(agg.function, i, given, window, node.clip)
-        texts.append(f"{agg.function.label} over {_number(size)} gave {shortened(value)}")
-    return tuple(texts)
+        members = [member for member in given if member.arguments[i] is not EXCLUDED]
+        sensitive = agg.function.time_sensitive
+        of = seen(agg.function, members, i, window, node.clip) if sensitive else [member.arguments[i] for member in members]
+        gave = f"{n} results" if isinstance(node, WindowApply) else aggregate(agg.function, i, given, window, node.clip)
+        calls.append(ModuleCall(agg.function.label, tuple(of), gave))
+    return tuple(calls)
 
 
 RULES: Mapping[type[Node], Callable[[RowQuestion], Made | None]] = {WindowAggregate: windowed, WindowApply: windowed}

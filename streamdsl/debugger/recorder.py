@@ -39,8 +39,9 @@ class Recorder:
             sample,
             before=came - sum(map(len, tables.values())),
         )
-        for name, rows in tables.items():
-            self._add([(name, [*_events(rows), Cti(INFINITY)])], [])
+        for place, (name, rows) in enumerate(tables.items(), 1):
+            early = output_events(session._early) if place == len(tables) else []
+            self._add([(name, [*(rows.events() if isinstance(rows, Inserts) else rows), Cti(INFINITY)])], early)
         if "_push" in vars(session):
             raise SessionError("the session is traced already", hint="trace.stop() ends it")
         self._seen = self._rejections()

@@ -88,14 +88,13 @@ def run_again(
 def _pushes(rows: Iterable[InputRow], promises: Iterable[tuple[At, str, Cti]]) -> Iterator[tuple[str, list[Event[Any]]]]:
     """Yield the pushes of rows, in order; of CTIs between which no row changes, the last of each source."""
     arrivals = sorted([*((at, row.source, change) for row in rows for at, change in row.changes), *promises], key=itemgetter(0))
-    waiting: dict[str, Cti] = {}
+    waiting: dict[str, list[Event[Any]]] = {}
     for (_, name), pushed in groupby(arrivals, key=lambda arrival: (arrival[0][0], arrival[1])):
         events: list[Event[Any]] = [event for _, _, event in pushed]
-        last = events[-1]
-        if isinstance(last, Cti) and len(events) == 1:
-            waiting[name] = last
+        if len(events) == 1 and isinstance(events[0], Cti):
+            waiting[name] = events
             continue
-        yield from ((source, [cti]) for source, cti in waiting.items())
+        yield from waiting.items()
         waiting.clear()
         yield name, events
-    yield from ((source, [cti]) for source, cti in waiting.items())
+    yield from waiting.items()

@@ -258,6 +258,14 @@ def test_rows_in_the_way_are_named() -> None:
     ]
 
 
+def test_of_many_rows_the_one_in_the_way_is_named() -> None:
+    lamps, doors = sd.source("lamps"), sd.source("doors")
+    rooms = [sd.interval(n, 0, 20, {"room": n}) for n in (5, 4, 1, 2)]
+    given = {"lamps": [sd.interval("l", 1, 9, {"room": 1}), sd.interval("m", 1, 9, {"room": 3})], "doors": rooms}
+    (remedy,) = lamps.anti_join(doors, on="room").trace(given).why_not(lambda e: e.room == 1).remedies
+    assert (remedy.kind, remedy.name, remedy.rows) == ("input", "doors", ((0, 20, sd.Record(room=1)),))
+
+
 def test_no_input_could_give_what_a_filter_of_the_output_refuses() -> None:
     answer = sd.from_rows([(1, 2, 7)]).where(lambda e: e > 5).shift(3).trace().why_not((4, 5, 2))
     assert str(answer) == "no input could give it: where_1 lets no such row pass: e > 5"
@@ -309,6 +317,16 @@ def test_reference_data_is_a_cause() -> None:
     assert why.is_complete
     assert sorted(cause.source for cause in why.inputs) == sorted(session.sources)
     assert query.trace({"trips": TRIPS}).why((3, 4, {"fare": 7, "city": "X"})).is_complete
+    assert trace.replay() == trace.output
+
+
+def test_what_reference_data_gives_by_itself_is_recorded_too() -> None:
+    session = sd.sources.from_table([{"v": 1}, {"v": 2}]).union(sd.source("s")).open()
+    trace = session.trace()
+    out = session.push([sd.point("a", 3, {"v": 9})], "s")
+    assert trace.output == out
+    assert len(out) == 3
+    assert trace.replay() == out
 
 
 @dataclass(frozen=True)
@@ -364,6 +382,21 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: str) -> Non
         load(tmp_path / "x", sd.source("s"))
 
 
+def test_of_equal_rows_each_has_a_cause_of_its_own() -> None:
+    trace = sd.source("s").where(lambda e: e > 1).tumbling_window(10).aggregate(n=sd.count()).trace({"s": [(1, 2, 7), (1, 2, 7)]})
+    assert [(cause.is_context, cause.necessary) for cause in trace.why((0, 10, {"n": 2})).inputs] == [(False, True)] * 2
+
+
+def test_a_module_is_shown_with_the_lifetimes_that_it_saw() -> None:
+    query = sd.source("s").tumbling_window(10, clip=sd.Clip.FULL).aggregate(mean=sd.time_weighted_avg(lambda e: e))
+    trace = query.trace({"s": [sd.interval("a", 3, 25, 4.0), sd.interval("b", 8, 12, 6.0)]})
+    tree = trace.why(trace.cht().rows[1]).tree
+    assert tree is not None
+    assert tree.calls[0].arguments == (sd.IntervalEvent(10, 20, 4.0), sd.IntervalEvent(10, 12, 6.0))
+    assert tree.did == "2 rows in a window, tumbling(10), clip full"
+    assert "over 2 rows seen as [10, 20), [10, 12) gave" in str(trace.why(trace.cht().rows[1]))
+
+
 def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
     trace = DEAR.trace({"trips": TRIPS})
     why = trace.why((0, 10, {"n": 1, "most": 7}))
@@ -375,8 +408,9 @@ def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
 
 
 def test_the_way_to_emit_is_kept_as_far_as_it_says_which_rows_are_out() -> None:
-    for emit in (sd.emit.Emit(hold=5), sd.emit.Emit(every=1), "watermark", "final"):
-        session = DEAR.open(emit)  # type: ignore[arg-type]
+    emits: list[Any] = [sd.emit.Emit(hold=5), sd.emit.Emit(every=1), "watermark", "final"]
+    for emit in emits:
+        session = DEAR.open(emit)
         trace = session.trace()
         session.push([*TRIPS, sd.Cti(30)])
         assert trace.replay() == trace.output
