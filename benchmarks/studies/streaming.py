@@ -1,87 +1,225 @@
-"""Streams on Spark: the same bids through shards, whose number grows, beside the local engine alone in this process.
+"""Streams on Spark beside Spark's own operators with a watermark, how they grow with shards, and what they hold on to.
 
-Count and sum per key over tumbling windows; a million bids of 1,000 keys in ten files, each of which is a micro-batch, results of
-`final` into Spark's sink that drops them. Wall-clock seconds and rows a second; the first micro-batch, in which workers start, is
-left out of both. Needs Java.
+Rows a second by the clock and by CPU, medians of three runs in turns, the first micro-batch, in which workers start, left out:
+
+- windows: a count per key in tumbling windows, with few rows for each key and window, and with many;
+- a join by key of lifetimes of two seconds, beside Spark's join of two streams with the same condition;
+- `shards`: the first of these queries in one, two and four shards, and on the local engine alone in this process;
+- `churn`: five hundred micro-batches, each with a thousand keys that never come again: the memory of Spark's Python workers,
+  and the size of the state.
+
+Results of `final`, which Spark calls append, into Spark's sink that drops them; RocksDB, `local[2]`. Words say which. Needs Java.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import tempfile
-import time
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
-from benchmarks.data import bids
+from benchmarks.studies.spark import cpu_seconds, session, times
 
-ROWS = 1_000_000
-FILES = 10
-SHARDS = (1, 2, 4)
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-def query() -> Any:
-    source = sd.source("bids", unit="tick", progress=sd.Progress.slack(30_000))
-    return source.group_by("key").tumbling_window(10_000).aggregate(n=sd.count(), total=sd.sum(lambda e: e.price))
+FILES: Final = 8
+RUNS: Final = 3
+SHARDS: Final = (1, 2, 4)
+CHURN: Final = 500
+NEW_KEYS: Final = 1_000
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SLACK: Final = sd.Progress.slack("5s")
 
 
-def parts() -> list[Any]:
-    table = pa.table(dict(bids(ROWS, keys=1_000, late=0.1)))
-    size = ROWS // FILES
-    return [table.slice(n * size, size) for n in range(FILES)]
+class Case(NamedTuple):
+    """A query over streams of so many rows of so many keys, and how it is written with Spark's own operators."""
+
+    title: str
+    rows: int
+    keys: int
+    query: Callable[..., Any]
+    by_hand: Callable[..., Any]
+    sources: tuple[str, ...] = ("points",)
 
 
-def alone(tables: list[Any]) -> float:
-    """Return the seconds that the local engine takes for all but the first part."""
-    session = query().open(emit="final")
-    session.feed(tables[0]).to_arrow()
-    start = time.perf_counter()
-    for table in tables[1:]:
-        session.feed(table).to_arrow()
-    return time.perf_counter() - start
+def windows() -> Any:
+    points = sd.source("points", unit="us", progress=SLACK)
+    return points.group_by("key").tumbling_window("10s").aggregate(n=sd.count())
 
 
-def on_spark(spark: Any, folder: Path, shards: int) -> tuple[float, int]:
-    """Return the seconds of all micro-batches but the first, and the bytes of the checkpoint."""
-    spark.conf.set("spark.sql.shuffle.partitions", str(shards))
-    checkpoint = folder / f"checkpoint-{shards}"
-    frame = spark.readStream.schema("le long, key long, price long").option("maxFilesPerTrigger", 1).parquet(str(folder / "bids"))
-    writer = query().on_spark(spark).stream({"bids": frame}, emit="final").writeStream.format("noop")
-    running = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+def windows_by_hand(points: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    return points.withWatermark("le", "5 seconds").groupBy("key", f.window("le", "10 seconds")).agg(f.count("*").alias("n"))
+
+
+def join() -> Any:
+    left, right = (sd.source(name, unit="us", progress=SLACK).alter_duration("2s") for name in ("left", "right"))
+    return left.join(right, on="key", select=lambda a, b: {"key": a.key, "a": a.price, "b": b.price})
+
+
+def join_by_hand(left: Any, right: Any) -> Any:
+    from pyspark.sql.functions import expr
+
+    one, two = left.withWatermark("le", "5 seconds").alias("l"), right.withWatermark("le", "5 seconds").alias("r")
+    met = "l.key = r.key AND l.le < r.le + interval 2 seconds AND r.le < l.le + interval 2 seconds"
+    return one.join(two, expr(met)).selectExpr("l.key", "l.price as a", "r.price as b")
+
+
+CASES: Final = (
+    Case("windows, one row for each key and window", 4_000_000, 10_000, windows, windows_by_hand),
+    Case("windows, a hundred rows for each", 4_000_000, 100, windows, windows_by_hand),
+    Case("join", 400_000, 10_000, join, join_by_hand, ("left", "right")),
+)
+
+
+def table(rows: int, keys: int, seed: int) -> Any:
+    """Return rows, one each millisecond, whose keys and prices are random."""
+    rng = np.random.default_rng(seed)
+    return pa.table({"le": times(rows), "key": rng.integers(0, keys, rows), "price": rng.uniform(1, 10_000, rows)})
+
+
+def churning(number: int) -> Any:
+    """Return the rows of a micro-batch: a second of them, whose keys no other has."""
+    rng = np.random.default_rng(number)
+    le = pa.array(number * 1_000_000 + np.arange(2 * NEW_KEYS) * 500, pa.timestamp("us", "UTC"))
+    keys = number * NEW_KEYS + rng.integers(0, NEW_KEYS, 2 * NEW_KEYS)
+    return pa.table({"le": le, "key": keys, "price": rng.uniform(1, 10_000, 2 * NEW_KEYS)})
+
+
+def written(folder: Path, parts: Iterator[Any]) -> None:
+    """Write tables, each into a file of its own, which is a micro-batch."""
+    folder.mkdir()
+    for number, part in enumerate(parts):
+        pq.write_table(part, folder / f"{number:04}.parquet")
+
+
+def sliced(whole: Any) -> Iterator[Any]:
+    size = -(-len(whole) // FILES)
+    return (whole.slice(start, size) for start in range(0, len(whole), size))
+
+
+def read(spark: Any, folder: Path) -> Any:
+    stream = spark.readStream.schema("le timestamp, key long, price double").option("maxFilesPerTrigger", 1)
+    return stream.parquet(str(folder))
+
+
+def started(frame: Any) -> Any:
+    """Start a stream into the sink that drops rows, which ends when all files are read."""
+    checkpoint = tempfile.mkdtemp(dir=tempfile.gettempdir())
+    return frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def ours(query: Any, spark: Any, frames: dict[str, Any]) -> Any:
+    return query.on_spark(spark).stream(frames, emit="final")
+
+
+def costs(frame: Any) -> tuple[float, float]:
+    """Return the CPU seconds of all processes for all micro-batches, and the seconds of all but the first."""
+    before = cpu_seconds()
+    running = started(frame)
     running.awaitTermination()
     batches = [progress["durationMs"]["triggerExecution"] for progress in running.recentProgress if progress["numInputRows"]]
-    return sum(batches[1:]) / 1000, sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
+    return cpu_seconds() - before, sum(batches[1:]) / 1000
+
+
+def compare(spark: Any, folder: Path) -> None:
+    """Print the rates beside those of Spark's own operators."""
+    print("| | rows/s | Spark's own | ratio | by CPU |\n|---|---|---|---|---|")
+    for number, case in enumerate(CASES):
+        places = {name: folder / f"{number}-{name}" for name in case.sources}
+        for seed, place in enumerate(places.values()):
+            written(place, sliced(table(case.rows, case.keys, seed)))
+
+        def frames(places: dict[str, Path] = places) -> dict[str, Any]:
+            return {name: read(spark, place) for name, place in places.items()}
+
+        runs = [(costs(ours(case.query(), spark, frames())), costs(case.by_hand(*frames().values()))) for _ in range(RUNS)]
+        (cpu, seconds), (own_cpu, own_seconds) = (
+            [statistics.median(each) for each in zip(*kind, strict=True)] for kind in zip(*runs, strict=True)
+        )
+        rows = case.rows * len(case.sources) * (FILES - 1) / FILES
+        rates = f"{rows / seconds:,.0f} | {rows / own_seconds:,.0f}"
+        print(f"| {case.title} | {rates} | {own_seconds / seconds:.2f} | {own_cpu / cpu:.2f} |", flush=True)
+
+
+def shards(spark: Any, folder: Path) -> None:
+    """Print how the first query grows with shards, beside the local engine."""
+    case, rows = CASES[0], CASES[0].rows * (FILES - 1) / FILES
+    whole = table(case.rows, case.keys, 0)
+    written(folder / "points", sliced(whole))
+    print("\n| | rows/s |\n|---|---|")
+    alone = case.query().open(emit="final")
+    parts = list(sliced(whole))
+    alone.feed(parts[0]).to_arrow()
+    before = cpu_seconds()
+    for part in parts[1:]:
+        alone.feed(part).to_arrow()
+    print(f"| the local engine alone (by CPU) | {rows / (cpu_seconds() - before):,.0f} |")
+    for number in SHARDS:
+        spark.conf.set("spark.sql.shuffle.partitions", str(number))
+        seconds = [costs(ours(case.query(), spark, {"points": read(spark, folder / "points")}))[1] for _ in range(RUNS)]
+        print(f"| {number} shards | {rows / statistics.median(seconds):,.0f} |", flush=True)
+
+
+def churn(spark: Any, folder: Path) -> None:
+    """Print the memory of Python workers and the size of the state over many micro-batches."""
+    written(folder / "churn", map(churning, range(CHURN)))
+    running = started(ours(windows(), spark, {"points": read(spark, folder / "churn")}))
+    found: dict[int, tuple[float, float]] = {}
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            if (progress := running.lastProgress) is not None:
+                state = sum(each["customMetrics"].get("rocksdbSstFileSize", 0) for each in progress["stateOperators"])
+                found[progress["batchId"]] = worker_bytes(), state
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    running.awaitTermination()
+    ended.set()
+    thread.join()
+    print("\n| micro-batches | Python workers, MB | state, MB |\n|---|---|---|")
+    for first in range(0, CHURN, CHURN // 10):
+        part = [found[n] for n in range(first, first + CHURN // 10) if n in found]
+        if part:
+            workers, state = (statistics.median(each) / 1e6 for each in zip(*part, strict=True))
+            print(f"| {first} to {first + CHURN // 10} | {workers:.0f} | {state:.2f} |")
+
+
+def worker_bytes() -> int:
+    """Return the resident bytes of Spark's Python workers (Linux)."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"pyspark.daemon" in (path / "cmdline").read_bytes():
+                total += int((path / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            continue
+    return total
 
 
 def main() -> None:
-    """Print the table."""
-    from pyspark.sql import SparkSession
-
-    tables, rows = parts(), ROWS - ROWS // FILES
-    print("| | seconds | rows/s | checkpoint, MB |\n|---|---|---|---|")
-    seconds = alone(tables)
-    print(f"| the local engine alone | {seconds:.2f} | {rows / seconds:,.0f} | |")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    spark = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB).getOrCreate()
+    """Print the tables that words name, else all."""
+    wanted = sys.argv[1:] or ["compare", "shards", "churn"]
+    spark = session(2)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(CHURN))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "bids").mkdir()
-        for n, table in enumerate(tables):
-            pq.write_table(table, folder / "bids" / f"{n}.parquet")
-        for shards in (SHARDS[0], *SHARDS):
-            seconds, size = on_spark(spark, folder, shards)
-            print(f"| Spark, {shards} shards, local[2] | {seconds:.2f} | {rows / seconds:,.0f} | {size / 1e6:.1f} |")
-            if shards == SHARDS[0]:
-                for file in sorted((folder / f"checkpoint-{shards}").rglob("*"), reverse=True):
-                    file.rmdir() if file.is_dir() else file.unlink()
+        tempfile.tempdir = name
+        for each in (compare, shards, churn):
+            if each.__name__ in wanted:
+                spark.conf.set("spark.sql.shuffle.partitions", "2")
+                each(spark, Path(name))
+    spark.stop()
 
 
 if __name__ == "__main__":
