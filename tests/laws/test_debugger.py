@@ -24,7 +24,9 @@ from streamdsl.temporal import CHT, CHTRow, Cti, Event
 from tests.laws.choices import Random, given
 from tests.laws.compositions import composition
 from tests.laws.fold import Fold
-from tests.laws.profiles import examples
+from tests.laws.harness import pushes_for
+from tests.laws.operators import Variant, operators
+from tests.laws.profiles import examples, some
 from tests.laws.scenarios import SEEDS, Push, scenario
 
 Keep: TypeAlias = Callable[[str, Event[Any]], bool]
@@ -114,6 +116,24 @@ def check_step(cause: Cause) -> None:
         assert copies(DENOTATIONS[type(node)](node, Environment(evaluate, {}), *below), cause.row), f"{cause} of {below}"
     if cause.window is not None and isinstance(node, (WindowAggregate, WindowApply)):
         assert len(cause.causes) >= int(cause.did.split()[0])
+
+
+VARIANTS = [variant for variants in operators().values() for variant in variants]
+
+
+@pytest.mark.parametrize("variant", some(VARIANTS, 60), ids=lambda variant: variant.name)
+def test_each_operator_has_a_lineage(variant: Variant) -> None:
+    for seed in range(3):
+        rng, query = Random(seed), variant.query()
+        trace = traced(query, pushes_for(query, scenario(rng, 2, unending=False, max_size=6)), "speculative", closes=True)
+        rows = trace.cht().rows
+        for row in rng.sample(rows, min(2, len(rows))):
+            why = trace.why(row)
+            assert why.is_complete
+            assert why.tree is not None
+            assert "as far as is known" not in str(why)
+            for cause in why.tree.walk():
+                check_step(cause)
 
 
 def test_lineage_rarely_needs_rows_that_it_does_not_see() -> None:
