@@ -282,6 +282,11 @@ def costs(make: Callable[[], Any]) -> tuple[float, float]:
 
 def cpu_seconds() -> float:
     """Return the CPU seconds of this process and of those that it has begun, and these in turn (Linux)."""
+    return sum(process_tree().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def process_tree() -> dict[int, int]:
+    """Return this process and those that it has begun, and these in turn, with their ticks of CPU (Linux)."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -292,7 +297,7 @@ def cpu_seconds() -> float:
     tree = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
         tree |= more
-    return sum(ticks[pid] for pid in tree) / os.sysconf("SC_CLK_TCK")
+    return {pid: ticks[pid] for pid in tree}
 
 
 def digest(frame: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:

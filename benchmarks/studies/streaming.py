@@ -13,6 +13,7 @@ Results of `final`, which Spark calls append, into Spark's sink that drops them;
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import sys
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
-from benchmarks.studies.spark import cpu_seconds, session, times
+from benchmarks.studies.spark import cpu_seconds, process_tree, session, times
 
 FILES: Final = 8
 RUNS: Final = 3
@@ -196,15 +197,13 @@ def churn(spark: Any, folder: Path) -> None:
 
 
 def worker_bytes() -> int:
-    """Return the resident bytes of Spark's Python workers (Linux)."""
-    total = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"pyspark.daemon" in (path / "cmdline").read_bytes():
-                total += int((path / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except OSError:
-            continue
-    return total
+    """Return the resident bytes of the Python workers of this process's Spark (Linux)."""
+    pages = 0
+    for pid in process_tree():
+        with contextlib.suppress(OSError):  # it has ended
+            if b"pyspark.daemon" in (Path("/proc") / str(pid) / "cmdline").read_bytes():
+                pages += int((Path("/proc") / str(pid) / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:

@@ -172,9 +172,8 @@ class _Film:
             below = [self._place(each, known) for each in cause.causes]
             window = "" if cause.window is None else f"{_life(cause.window, self.recording.unit)} "
             events = [] if cause.input is None else self._inputs[cause.input.number]
-            known[id(cause)] = self._put(
-                cause.operator, cause.row, window + cause.did, list(map(str, cause.calls)), below, events
-            )
+            calls = [call.text(self.recording.unit) for call in cause.calls]
+            known[id(cause)] = self._put(cause.operator, cause.row, window + cause.did, calls, below, events)
         return known[id(cause)]
 
     def _put(self, label: str, row: CHTRow[Any], did: str, calls: list[str], below: list[int], events: list[int]) -> int:
