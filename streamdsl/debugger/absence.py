@@ -15,7 +15,7 @@ from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.searching import smallest
 from streamdsl.denote import evaluate
 from streamdsl.denote.environment import Environment, holds
-from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.errors import QueryError, StreamDslError, UserCodeError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import reads_lifetime
 from streamdsl.plan.labels import labels
@@ -113,9 +113,10 @@ class Search:
         """Return the rows that are wanted, of the run with some changes."""
         plan, rows, ended = self.changed(changes)
         try:
-            return [row for row in self.moment.output(rows, plan, ended=ended) if self.wants(row)]
-        except StreamDslError:
+            found = self.moment.output(rows, plan, ended=ended)
+        except StreamDslError:  # what is let pass may be what the query's code cannot take
             return []
+        return [row for row in found if self.wants(row)]
 
     def changed(self, changes: Iterable[Change]) -> tuple[Node, list[InputRow], list[str]]:
         """Return plan, rows and sources that have ended, with some changes."""
@@ -280,6 +281,9 @@ def _predicate(wanted: Wanted) -> Callable[[CHTRow[Any]], bool]:
     takes_life = len(inspect.signature(wanted).parameters) > 1
 
     def holds_for(row: CHTRow[Any]) -> bool:
-        return bool(wanted(row.payload, Lifetime(row.le, row.re)) if takes_life else wanted(row.payload))
+        try:
+            return bool(wanted(row.payload, Lifetime(row.le, row.re)) if takes_life else wanted(row.payload))
+        except Exception as error:
+            raise UserCodeError(error, operator="the predicate of why_not", event=row) from error
 
     return holds_for

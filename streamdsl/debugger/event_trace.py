@@ -327,7 +327,15 @@ def load(path: str | os.PathLike[str], query: Any = None, types: Iterable[type] 
 
 
 def _sample(sample: tuple[float, Any] | None, last: int | None) -> Sample | None:
-    return None if sample is None else Sample(*sample, last)
+    if sample is None:
+        return None
+    share, by = sample if isinstance(sample, tuple) and len(sample) == 2 else (None, None)
+    if type(share) not in (int, float) or not (isinstance(by, str) or callable(by)):
+        raise QueryError(
+            f"a sample is a share of the keys, and the key, not {shortened(sample)}",
+            hint='sample=(0.1, "zone"), or with a lambda',
+        )
+    return Sample(share, by, last)
 
 
 def _changes(push: Push) -> Iterator[tuple[CHTRow[Any], int]]:

@@ -28,6 +28,7 @@ VERSION: Final = 1
 
 def write(recording: Recording, path: str | os.PathLike[str]) -> None:
     """Write a recording to a file, as a whole or not at all."""
+    target = _path(path)
     try:
         plan: str | None = to_json(recording.plan)
     except QueryError:
@@ -46,13 +47,14 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
         "left_out": recording.left_out,
         "pushes": [_push(push) for push in recording.pushes],
     }
-    write_whole(path, json.dumps(held, ensure_ascii=False, allow_nan=False).encode())
+    write_whole(target, json.dumps(held, ensure_ascii=False, allow_nan=False).encode())
 
 
 def read(path: str | os.PathLike[str], query: Node | None, types: Iterable[type]) -> Recording:
     """Read the recording in a file."""
+    source = _path(path)
     try:
-        held = loads(Path(path).read_text(encoding="utf-8"))
+        held = loads(source.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
         raise _no_trace(path, f"it is no JSON: {error}") from None
     if not isinstance(held, dict) or held.get("format") != FORMAT:
@@ -84,6 +86,12 @@ def read(path: str | os.PathLike[str], query: Node | None, types: Iterable[type]
         )
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise _no_trace(path, f"something is missing or damaged: {error!r}") from None
+
+
+def _path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise QueryError(f"a trace is in a file, given by its path, not by {shortened(path)}", hint='trace.save("trips.trace")')
+    return Path(path)
 
 
 def _no_trace(path: object, what: str) -> QueryError:

@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace, load
-from streamdsl.errors import QueryError, SessionError
+from streamdsl.errors import QueryError, SessionError, StreamDslError
 
 TRIPS = [
     sd.point("a", 3, {"zone": "A", "fare": 7}),
@@ -289,8 +289,11 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         (lambda: trace.effects(sd.point("z", 3, 1)), "did not come in"),
         (lambda: trace.why_not((0, 10, {"n": 1, "most": 7})), "not missing"),
         (lambda: trace.why(7), "no row"),  # type: ignore[arg-type]
+        (lambda: trace.why_not(lambda e: e.fares == 7), "fares"),
+        (lambda: trace.save(7), "given by its path"),  # type: ignore[arg-type]
+        (lambda: load(7), "given by its path"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(QueryError, match=says):
+        with pytest.raises(StreamDslError, match=says):
             ask()
 
 
