@@ -206,6 +206,7 @@ CYCLES: Final = {
             "streamdsl.debugger.recorder",
             "streamdsl.debugger.replaying",
             "streamdsl.debugger.reruns",
+            "streamdsl.debugger.trace_page",
             "streamdsl.engine.query_session",
         }
     ): "a session is asked for its trace, and a trace answers by running sessions again",
