@@ -13,6 +13,7 @@ from streamdsl.plan.node import Node, Source, sources
 from streamdsl.result import Result
 from streamdsl.spark.execution_notes import explain_spark, physical_plan
 from streamdsl.spark.frame_roles import Frames, SourceFrame, frames_by_source
+from streamdsl.spark.job_descriptions import described, title_of
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import public_frame
 from streamdsl.spark.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetTable
@@ -56,7 +57,7 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
     Raises `UnsupportedOnSpark` before anything runs, and what a failing task raised as the local engine would.
     """
     rejected = Rejections()
-    with default_session() as session, translated():
+    with default_session() as session, translated(), described(session, title_of(plan)):
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
         return Result.from_cht(collect_flow(flow), flow.unit, rejected)
