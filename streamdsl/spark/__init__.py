@@ -16,6 +16,7 @@ from streamdsl.spark.frame_roles import Frames, SourceFrame, frames_by_source
 from streamdsl.spark.job_descriptions import described, title_of
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import public_frame
+from streamdsl.spark.repeated_work import advice, computed_often, repetitions
 from streamdsl.spark.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetTable
 from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
 from streamdsl.spark.spark_session import default_session, translated
@@ -119,12 +120,16 @@ class OnSpark:
     def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None, exact: bool = True) -> str:
         """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
 
+        What this computes more than once is noted in the tree, with the remedy below it.
         Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
         """
         plan, flows = self._over(self._frames(frames, start, end))
         with translated():
             planned = physical_plan(_history(plan, flows, until, exact))
-        return f"{drawn(plan, explain_spark(plan, flows))}\n\n{planned}"
+        runs = explain_spark(plan, flows)
+        often = computed_often(planned, runs)
+        runs |= {label: f"{runs[label]}; {said}" for label, said in repetitions(often).items()}
+        return "\n".join([drawn(plan, runs), *advice(often), "", planned])
 
     def check(self) -> None:
         """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
