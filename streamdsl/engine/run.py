@@ -12,7 +12,7 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node, sources
+from streamdsl.plan.node import AntiJoin, AsofJoin, Node, sources
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
 from streamdsl.temporal import INFINITY, Rejections, all_rejected
@@ -26,7 +26,9 @@ def run(
 ) -> Result[Any]:
     """Push each source, tables first, and close with the last push; `until` ends the inputs with `Cti(until)` instead.
 
-    An input in columns is pushed in parts of many rows, so that a large one need not be in memory whole.
+    Where rows without a match go out, sources are pushed together: the projection of an outer join may fail for such a row, which
+    it would be until the source with its match comes. An input in columns is pushed in parts of many rows, so that a large one
+    need not be in memory whole.
     """
     return run_outputs(Outputs((plan,)), bindings, until, engine_options)[0]
 
@@ -42,19 +44,20 @@ def run_outputs(
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     live = {name: bound for name, bound in bindings.items() if name in session.sources and name not in session.tables}
-    last = next(reversed(live), None)
+    together, parts = any(map(_finds_missing_rows, plan.parts)), {}
     for name, bound in live.items():
-        part = session.push_all_but_last(name, bound)
-        if name == last:
-            session.end_with({name: part}, limit)
-        else:
-            session.push(part, name)
-    if last is None:
-        session.end(limit)
+        parts[name] = session.push_all_but_last(name, bound)
+        if not together and len(parts) < len(live):
+            session.push(parts.pop(name), name)
+    session.end_with(parts, limit)
     return [
         Result(Outcome(steps, session.unit), session.rejected_by(list(sources(part))))
         for part, steps in zip(plan.parts, session.steps, strict=True)
     ]
+
+
+def _finds_missing_rows(plan: Node) -> bool:
+    return any(isinstance(node, AntiJoin) or (isinstance(node, AsofJoin) and node.outer) for node in plan.walk_all())
 
 
 class _Run(Session[Any]):

@@ -35,6 +35,9 @@ class ParquetEvents:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = local_path(path).absolute()
 
+    def __repr__(self) -> str:
+        return f"ParquetEvents({str(self.path)!r})"
+
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Write a micro-batch: what `session.feed` returns, or an Arrow table of events; `stream` is the id of its stream."""
         self.take(lambda: events, batch, stream)

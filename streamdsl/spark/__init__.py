@@ -13,8 +13,10 @@ from streamdsl.plan.node import Node, Source, sources
 from streamdsl.result import Result
 from streamdsl.spark.execution_notes import explain_spark, physical_plan
 from streamdsl.spark.frame_roles import Frames, SourceFrame, frames_by_source
+from streamdsl.spark.job_descriptions import described, title_of
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_frame import public_frame
+from streamdsl.spark.repeated_work import advice, computed_often, repetitions
 from streamdsl.spark.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetTable
 from streamdsl.spark.source_frames import collect_flow, source_of_frame, source_of_rows
 from streamdsl.spark.spark_session import default_session, translated
@@ -56,7 +58,7 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
     Raises `UnsupportedOnSpark` before anything runs, and what a failing task raised as the local engine would.
     """
     rejected = Rejections()
-    with default_session() as session, translated():
+    with default_session() as session, translated(), described(session, title_of(plan)):
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
         return Result.from_cht(collect_flow(flow), flow.unit, rejected)
@@ -118,12 +120,16 @@ class OnSpark:
     def explain(self, frames: Frames, until: Any = None, *, start: str = "le", end: str | None = None, exact: bool = True) -> str:
         """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
 
+        What this computes more than once is noted in the tree, with the remedy below it.
         Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
         """
         plan, flows = self._over(self._frames(frames, start, end))
         with translated():
             planned = physical_plan(_history(plan, flows, until, exact))
-        return f"{drawn(plan, explain_spark(plan, flows))}\n\n{planned}"
+        runs = explain_spark(plan, flows)
+        often = computed_often(planned, runs)
+        runs |= {label: f"{runs[label]}; {said}" for label, said in repetitions(often).items()}
+        return "\n".join([drawn(plan, runs), *advice(often), "", planned])
 
     def check(self) -> None:
         """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.

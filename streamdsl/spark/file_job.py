@@ -18,6 +18,7 @@ from streamdsl.io.files import SparkFormat
 from streamdsl.io.formats import FORMATS, on_spark
 from streamdsl.io.partition_folders import NULL, below, check_same, partition_values, unescaped
 from streamdsl.sinks.paths import uri_of
+from streamdsl.spark.job_descriptions import described, title_of
 from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.sinks import ParquetTable
 from streamdsl.spark.spark_session import default_session, translated
@@ -48,7 +49,8 @@ def run_batch(job: Job, path: Path) -> int:
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
         out = writable(storable(job.query.on_spark(spark).batch(frames, job.until))).observe(seen, count(lit(1)).alias("rows"))
-        out.write.format(written.name).options(**written.writing).save(uri_of(path))
+        with described(spark, _title(job)):
+            out.write.format(written.name).options(**written.writing).save(uri_of(path))
         return int(seen.get["rows"])
 
 
@@ -63,8 +65,13 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arr
         frames = {name: _stream(spark, given, arrivals.folder(name)) for name, given in job.inputs.items()}
         sink: Any = uri_of(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
         trigger = "available-now" if job.pause is None else f"{job.pause} milliseconds"
-        running = job.query.on_spark(spark).write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger)
+        query, name = job.query.on_spark(spark), _title(job)
+        running = query.write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger, name=name)
         _watch(running, report, arrivals.poll, job.pause)
+
+
+def _title(job: Job) -> str:
+    return f"{title_of(job.query.plan())} to {job.output}"
 
 
 def _watch(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.node import Group, GroupApply, Node, Source
 from streamdsl.spark import stages
-from streamdsl.spark.column_types import PickledType, is_native
+from streamdsl.spark.column_types import ColumnType, PickledType, is_native, known_type
 from streamdsl.spark.expressions import Env, PayloadRef, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, GroupScope
 from streamdsl.spark.lowering_context import LoweringContext
@@ -57,16 +58,31 @@ def _outside(flow: Flow, level: int) -> Flow:
 
 def _in_python(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupScope, why: object) -> Flow:
     """Run the whole group-apply in Python: one call per key, as Python compares keys; one task if the body reads other inputs."""
+    key = _type_of_key(low, node, flow, scope)
+    body = _type_of_body(low, node, flow, scope, key)
     others = _others(low, node, scope)
     own = "in" + "'" * len(others)
     for below in node.body.walk_all():
         low.rules(low, below)
         low.note(below, "groups", f"inside {low.label(node)}")
     fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, node.input.level + 1))
-    key = Sql("null", PickledType())
-    out = infer(node.projection, Env((PayloadRef(PickledType()),), key=key))
+    out = infer(node.projection, Env((PayloadRef(body),), key=key, operator=low.label(node)))
     by = None if others else [stages.with_python_key(low, node, flow, node.key)]
     return stages.apply_groups(low, node, fragment, {own: flow, **others}, scope, why, out, by)
+
+
+def _type_of_key(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupScope) -> Sql:
+    """Return a key that Python computes, of which no more than the type is known."""
+    kind = infer(node.key, scope.env(flow, low.label(node)))
+    return Sql("null", PickledType(known_type(kind), origin=getattr(kind, "origin", "")))
+
+
+def _type_of_body(low: LoweringContext, node: GroupApply, flow: Flow, scope: GroupScope, key: Sql) -> ColumnType:
+    """Return the type of what the body gives, which is the same however it runs: it is lowered for the sake of its type."""
+    try:
+        return low.lower(node.body, _inside(flow, GroupKey(node.input.level + 1, key.type), key, scope)).type
+    except UnsupportedOnSpark:  # one by one its operators do not run, in Python they may
+        return PickledType()
 
 
 def _others(low: LoweringContext, node: GroupApply, scope: GroupScope) -> Mapping[str, Flow]:

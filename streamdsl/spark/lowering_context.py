@@ -10,7 +10,7 @@ from pyspark.sql.functions import expr
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import Group, Node
 from streamdsl.spark.flow import Flow, GroupKey, GroupScope
 from streamdsl.temporal import INFINITY
 
@@ -67,11 +67,15 @@ class LoweringContext:
 
     def _lowered(self, node: Node, scope: GroupScope) -> Flow:
         try:
-            return self.rules(self, node)(self, node, scope)
+            return self._named(node, self.rules(self, node)(self, node, scope))
         except UnsupportedOnSpark as error:
             if all(note.how != "unsupported" for note in self.notes.values()):
                 self.note(node, "unsupported", str(error).partition("\n")[0])
             raise
+
+    def _named(self, node: Node, flow: Flow) -> Flow:
+        """Return a flow whose analyzed plan shows the node's label; Spark drops it when it optimizes the plan."""
+        return flow if isinstance(node, Group) else flow.with_same_lifetimes(lambda frame: frame.alias(self.label(node)))
 
     def note(self, node: Node, how: ExecutionMode, why: object = "") -> None:
         """Note how a node runs; a node of which any part runs in Python is not native."""

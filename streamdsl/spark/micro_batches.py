@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType
 
 from streamdsl.errors import SchemaError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks.names import distinct_columns
 from streamdsl.spark.frame_layout import holds_variant
+from streamdsl.spark.job_descriptions import context_of
 from streamdsl.spark.public_frame import backquoted
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ _SHARD: Final = "shard"
 
 def query_id(frame: DataFrame) -> str | None:
     """Return the id of the streaming query of a micro-batch, which lasts as long as its checkpoint; None outside of streams."""
-    try:
-        found = frame.sparkSession.sparkContext.getLocalProperty(_STREAM)
-    except (AttributeError, PySparkException):  # Spark Connect sessions have no context
-        return None
+    context = context_of(frame.sparkSession)
+    found = None if context is None else context.getLocalProperty(_STREAM)
     return None if found is None else str(found)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.functions import expr
@@ -10,12 +12,25 @@ from pyspark.sql.functions import expr
 from streamdsl import sinks
 from streamdsl.sinks.row_changes import normalized
 from streamdsl.sinks.table_folder import TableFolder
+from streamdsl.spark.job_descriptions import described
 from streamdsl.spark.micro_batches import checked_events, query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+S = TypeVar("S")
 _MOVE: Final = pa.schema([("name", pa.string()), ("staged", pa.string())])
+
+
+def _described(write: Callable[[S, DataFrame, int], None]) -> Callable[[S, DataFrame, int], None]:
+    """Return a sink's method whose jobs Spark's pages show with the sink."""
+
+    @functools.wraps(write)
+    def described_write(sink: S, frame: DataFrame, batch: int) -> None:
+        with described(frame.sparkSession, repr(sink)):
+            write(sink, frame, batch)
+
+    return described_write
 
 
 class ParquetTable(sinks.ParquetTable):
@@ -25,6 +40,7 @@ class ParquetTable(sinks.ParquetTable):
     system that driver and workers share.
     """
 
+    @_described
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch: workers stage files, and the driver moves them into place."""
         stream = query_id(frame)
@@ -52,6 +68,7 @@ class ParquetTable(sinks.ParquetTable):
 class DatabaseTable(sinks.DatabaseTable):
     """`streamdsl.sinks.DatabaseTable` for `foreachBatch`: the rows of a micro-batch pass through this process."""
 
+    @_described
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch."""
         _take(self, frame, batch)
@@ -60,6 +77,7 @@ class DatabaseTable(sinks.DatabaseTable):
 class ParquetEvents(sinks.ParquetEvents):
     """`streamdsl.sinks.ParquetEvents` for `foreachBatch`: the rows of a micro-batch pass through this process."""
 
+    @_described
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch."""
         _take(self, frame, batch)
@@ -68,6 +86,7 @@ class ParquetEvents(sinks.ParquetEvents):
 class DeltaEvents(sinks.DeltaEvents):
     """`streamdsl.sinks.DeltaEvents` for `foreachBatch`: Spark's workers write the files, and the driver commits them."""
 
+    @_described
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch."""
         _append(self, frame, batch)
@@ -76,6 +95,7 @@ class DeltaEvents(sinks.DeltaEvents):
 class IcebergEvents(sinks.IcebergEvents):
     """`streamdsl.sinks.IcebergEvents` for `foreachBatch`: Spark's workers write the files, and the driver commits them."""
 
+    @_described
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch."""
         _append(self, frame, batch)

@@ -131,21 +131,25 @@ def _map_in_arrow(
     """Return a frame after a step that takes `columns` and returns those of `ddl`; by default these have the same names."""
     blob = ship(RowStage(label, step, reader, out), label)
     names = columns or [column.split(" ")[0] for column in ddl]
-    return lambda: make().selectExpr(*names).mapInArrow(run_in_worker(blob), ", ".join(ddl))
+    return lambda: make().selectExpr(*names).mapInArrow(run_in_worker(blob, label), ", ".join(ddl))
 
 
 def _ddl(keys: Sequence[GroupKey], kind: ColumnType) -> list[str]:
     return ["le bigint", "re bigint", f"p {kind.ddl}", *ddl_of(keys)]
 
 
-def run_in_worker(blob: bytes) -> Callable[[Any], Any]:
-    """Return the function that runs a shipped stage in a worker, on the batches of a partition or the table of a group."""
+def run_in_worker(blob: bytes, name: str) -> Callable[[Any], Any]:
+    """Return the function that runs a shipped stage in a worker, on the batches of a partition or the table of a group.
+
+    Spark's plans show its name.
+    """
 
     def run(data: Any) -> Any:
         from streamdsl.spark.worker import load_stage
 
         return load_stage(blob).run(data)
 
+    run.__name__ = name
     return run
 
 
@@ -222,7 +226,7 @@ def apply_groups(
     def make() -> Any:
         tagged = _tagged(flows, [frame() for frame in frames], names or ["0 as whole"])
         grouped = tagged.groupBy(*(names or ["whole"]))
-        return grouped.applyInArrow(run_in_worker(blob), ", ".join(_ddl(keys, out))).where("le < re")
+        return grouped.applyInArrow(run_in_worker(blob, low.label(node)), ", ".join(_ddl(keys, out))).where("le < re")
 
     return Flow.of(out, flows[0].unit, make, keys)
 
@@ -267,7 +271,7 @@ def window_portions(
     def make() -> Any:
         rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
         copies = rows.selectExpr(*flow.columns, spread).repartition(*flow.key_columns, "j").sortWithinPartitions("j", "le")
-        return copies.mapInArrow(run_in_worker(blob), ", ".join(_ddl(flow.keys, out))).where("le < re")
+        return copies.mapInArrow(run_in_worker(blob, low.label(node)), ", ".join(_ddl(flow.keys, out))).where("le < re")
 
     return Flow.of(out, flow.unit, make, flow.keys)
 
@@ -291,8 +295,8 @@ def partial_aggregation(
 
     def make() -> Any:
         rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
-        parts = rows.mapInArrow(run_in_worker(states), ", ".join(state_ddl))
-        return parts.groupBy(*names, "j").applyInArrow(run_in_worker(whole), ", ".join(result_ddl))
+        parts = rows.mapInArrow(run_in_worker(states, label), ", ".join(state_ddl))
+        return parts.groupBy(*names, "j").applyInArrow(run_in_worker(whole, label), ", ".join(result_ddl))
 
     return Flow.of(record, flow.unit, make, flow.keys)
 

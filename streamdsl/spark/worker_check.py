@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.node import Node
+from streamdsl.spark.job_descriptions import described, title_of
 from streamdsl.spark.shipping import modules_of, ship
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def check_workers(spark: SparkSession, plan: Node) -> None:
     known = (id(spark), hashlib.blake2b(b"".join(blobs.values())).digest())
     if known in _checked:
         return
-    found = spark.range(0, 1, 1, 1).mapInArrow(_probe(blobs), "name string, problem string").collect()
+    with described(spark, f"whether workers can load {title_of(plan)}"):
+        found = spark.range(0, 1, 1, 1).mapInArrow(_probe(blobs), "name string, problem string").collect()
     for name, problem in found:
         raise UnsupportedOnSpark(f"{name} cannot be loaded by Spark's workers: {problem}", hint=_HINT)
     _checked.add(known)

@@ -78,6 +78,7 @@ def main(server: str, folder: Path) -> None:
         named = frame.withColumnsRenamed({"le": "began", "re": "ended"})
         assert shown(query.on_spark(spark).batch(named, start="began", end="ended").collect()) == shown(expected), name
     assert "== Physical Plan ==" in QUERIES["native"].on_spark(spark).explain({"s": frame})
+    assert "MapInArrow where_1(" in QUERIES["Arrow"].on_spark(spark).explain({"s": frame})
     own = sd.from_rows([(1, 5, {"v": 2})]).where(lambda e: e.v > 1)
     assert own.run(engine="spark").cht() == own.run().cht()
     check_stream(spark, frame, folder)

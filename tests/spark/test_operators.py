@@ -312,6 +312,21 @@ def test_nearest_rows_are_found_key_by_key(name: str) -> None:
     check_many(query, inputs=2, native=native)
 
 
+def value_of_right(a: Any, b: Any) -> Any:
+    return b.v
+
+
+@pytest.mark.parametrize("direction", ["back", "forward", "nearest"])
+def test_a_row_that_has_a_match_is_never_alone(direction: Any) -> None:
+    """The projection would fail for a left row alone, which all are to Python until it has the right ones."""
+    lefts = history(3)
+    rights = sd.CHT.from_rows([(row.le + move, row.re, row.payload) for row in lefts for move in (-1, 0)])
+    query = stream().asof_join(
+        stream("t"), on="k", where=lambda x, y: x.v >= y.v - 9, how="left", direction=direction, select=value_of_right
+    )
+    assert check(query, {"s": lefts, "t": rights}, native=False).rows
+
+
 @pytest.mark.parametrize("by", [None, lambda e: e.m, lambda e: str(e.m)], ids=["alone", "by a field", "by a key of Python"])
 def test_runs_of_patterns_are_followed_key_by_key(by: Any) -> None:
     def query(s: sd.Stream[Any]) -> sd.Stream[Any]:

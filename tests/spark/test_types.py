@@ -91,6 +91,40 @@ DATES: dict[str, Any] = {
     "hour": lambda e: sd.functions.truncate(e.at, "1h"),
     "there": lambda e: sd.functions.local_time(e.v, "Europe/Vienna", "s").day,
 }
+BY_PYTHON: Any = S.group_by(lambda e: same(e.k))
+AT_HALF: Any = S.group_by(lambda e: half(e.v))
+IN_GROUPS: dict[str, tuple[Any, str]] = {
+    "aggregates": (
+        AT_HALF.tumbling_window(9)
+        .aggregate(n=sd.count(), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.f))
+        .select(n=lambda e: e.n, total=lambda e: e.total, mean=lambda e: e.mean),
+        "n bigint, total bigint, mean double",
+    ),
+    "the key": (AT_HALF.snapshot_window().aggregate(last=sd.last(lambda e: e.day)), "key double, last date"),
+    "a pair as the key": (
+        S.group_by(lambda e: (half(e.v), e.k)).tumbling_window(9).aggregate(n=sd.count()).select(lambda e: e.n),
+        "value bigint",
+    ),
+    "rows": (
+        BY_PYTHON.apply(lambda g: g.clip_duration(2)).select(lambda e: e[1]),
+        COLUMNS.partition("re long, ")[2].replace("long", "bigint"),
+    ),
+    "a module": (BY_PYTHON.tumbling_window(9).apply(Shares()).select(a=lambda e: e[1].part), "a double"),
+    "groups in groups": (
+        BY_PYTHON.apply(lambda g: g.group_by(lambda e: half(e.v)).session_window(3).aggregate(n=sd.count())).select(
+            lambda e: e[1].n
+        ),
+        "value bigint",
+    ),
+    "a join": (
+        BY_PYTHON.apply(lambda g: g.join(g.where(lambda e: e.v > 1), select=lambda a, b: {"v": a.v, "f": b.f})).select(
+            lambda e: e[1]
+        ),
+        "v bigint, f double",
+    ),
+    "medians": (AT_HALF.tumbling_window(9).aggregate(m=sd.median(lambda e: e.v)).select(lambda e: e.m), "value double"),
+}
+"""Groups whose key Python computes."""
 KNOWN: dict[str, tuple[Any, str]] = {
     "dates": (S.select(**DATES), "y bigint, h bigint, d date, w bigint, i string, hour timestamp, there bigint"),
     "powers": (S.select(a=lambda e: e.v**3, b=lambda e: e.f**2), "a bigint, b double"),
@@ -114,6 +148,7 @@ KNOWN: dict[str, tuple[Any, str]] = {
         WINDOWS.aggregate(a=sd.sum(lambda e: e.d), b=sd.median(lambda e: e.d), c=sd.stddev(lambda e: e.d)),
         "a decimal(20,2), b decimal(10,2), c double",
     ),
+    **{f"groups: {name}": case for name, case in IN_GROUPS.items()},
     "medians": (WINDOWS.aggregate(a=sd.median(lambda e: e.at), b=sd.median(lambda e: e.k)), "a timestamp, b string"),
 }
 

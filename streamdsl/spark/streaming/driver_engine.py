@@ -16,6 +16,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError
 from streamdsl.plan.node import Source
+from streamdsl.spark.job_descriptions import described
 from streamdsl.spark.micro_batches import query_id
 from streamdsl.spark.stream_metrics import record_figures
 from streamdsl.spark.streaming.plan_stages import PlanStage
@@ -51,7 +52,7 @@ def plan_on_driver(inputs: StreamInputs, emit: EmitMode | Emit) -> DriverPlan:
     stages = lay_out(inputs.plan, inputs.flows, (0,), emit, inputs.bounded)
     messages, initial = (
         [
-            routed(inputs.flows[exchange.origin.source].make(), exchange).withColumn("part", lit(number))
+            routed(inputs.flows[exchange.origin.source].make(), exchange, number).withColumn("part", lit(number))
             for number, exchanges in enumerate(by_stage)
             for exchange in exchanges
             if isinstance(exchange.origin, Source)
@@ -78,9 +79,10 @@ class DriverEngine:
     def __call__(self, messages: DataFrame, batch: int) -> None:
         """Take a micro-batch, as `foreachBatch` hands it over."""
         shards = self._restored(batch)
-        rows = messages.toArrow()
-        if batch == 0 and self._running.initial is not None:
-            rows = pa.concat_tables([rows, self._running.initial.toArrow()])
+        with described(messages.sparkSession, "rows to the engine in the driver"):
+            rows = messages.toArrow()
+            if batch == 0 and self._running.initial is not None:
+                rows = pa.concat_tables([rows, self._running.initial.toArrow()])
         blobs = self._run(shards, rows)
         last = self._running.stages[-1]
         # Not with the micro-batch's own session: creating a frame would make that the active session of this process.

@@ -16,6 +16,7 @@ from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Source
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.job_descriptions import context_of
 from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import run_in_worker
@@ -27,6 +28,7 @@ from streamdsl.spark.streaming.stream_inputs import StreamInputs
 from streamdsl.spark.streaming.wire import CTI, MESSAGE, OUTPUT, REJECTED, RETRACT
 from streamdsl.spark.time_columns import from_ticks
 from streamdsl.temporal import Unit
+from streamdsl.temporal.identifiers import snake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +63,7 @@ def _in_shards(number: int, sharded: ShardedStage, flows: Mapping[str, Flow], se
     def messages(exchanges: Sequence[Exchange]) -> Any:
         origins = [each.origin for each in exchanges]
         frames = [sent[id(each)] if isinstance(each, PlanStage) else flows[each.source].make() for each in origins]
-        return union(list(map(routed, frames, exchanges)))
+        return union([routed(frame, exchange, number) for frame, exchange in zip(frames, exchanges, strict=True)])
 
     processor = shard_processor(ship(sharded.shard_stage, "the query"), bool(sharded.initial))
     initial = messages(sharded.initial).groupBy("shard") if sharded.initial else None
@@ -70,10 +72,12 @@ def _in_shards(number: int, sharded: ShardedStage, flows: Mapping[str, Flow], se
     return given.groupBy("shard").transformWithState(processor, OUTPUT, "append", "none", initial)
 
 
-def routed(frame: DataFrame, exchange: Exchange) -> DataFrame:
-    """Return the messages of an exchange whose origin has this frame; Spark's workers make them."""
-    what = f"source:{exchange.origin.source}" if isinstance(exchange.origin, Source) else "the query"
-    return frame.mapInArrow(run_in_worker(ship(exchange.stage, what)), MESSAGE)
+def routed(frame: DataFrame, exchange: Exchange, number: int) -> DataFrame:
+    """Return the messages of an exchange to a stage whose origin has this frame; Spark's workers make them."""
+    origin = exchange.origin
+    what = f"source:{origin.source}" if isinstance(origin, Source) else snake(origin.root.name)
+    name = f"{what} to stage {number + 1}"
+    return frame.mapInArrow(run_in_worker(ship(exchange.stage, what), name), MESSAGE)
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -95,10 +99,8 @@ def _check_settings(spark: SparkSession) -> None:
 
 def _warn_of_many(spark: SparkSession, shards: int, stages: int) -> None:
     """Warn of shards that are many for the session's cores, which a Connect session does not tell."""
-    try:
-        cores = spark.sparkContext.defaultParallelism
-    except AttributeError:
-        return
+    context = context_of(spark)
+    cores = shards if context is None else context.defaultParallelism
     if shards <= _SHARDS_PER_CORE * cores:
         return
     tasks = f"{shards} tasks" if stages == 1 else f"{shards} tasks in each of {stages} stages"
