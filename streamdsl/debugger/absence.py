@@ -19,8 +19,9 @@ from streamdsl.errors import QueryError, StreamDslError, UserCodeError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import reads_lifetime
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import AntiJoin, ClipBy, Node, Scan, SemiJoin, Where, sources
+from streamdsl.plan.node import AntiJoin, ClipBy, GroupApply, Node, Scan, Select, SelectMany, SemiJoin, Where, Windowed, sources
 from streamdsl.temporal import INFINITY, CHTRow, Event, Lifetime, Rejected, Unit, format_time
+from streamdsl.windows import Output
 
 Wanted: TypeAlias = Callable[..., object] | CHTRow[Any]
 Kind: TypeAlias = Literal["late", "cti", "operator", "input"]
@@ -250,10 +251,13 @@ def why_not(moment: Moment, wanted: Wanted) -> WhyNot:
 
 def _nothing(search: Search, wanted: Wanted) -> str:
     """Return what is said where no remedy is found."""
-    refusing = None if callable(wanted) else refused_by(search.moment.plan, wanted)
-    if refusing is not None:
-        name = search.names[id(refusing)]
-        return f"no input could give it: {name} lets no such row pass: {describe(refusing.predicate)}"
+    if not callable(wanted):
+        refusing, windows = refused_by(search.moment.plan, wanted), without_window(search.moment.plan, wanted)
+        if refusing is not None:
+            name = search.names[id(refusing)]
+            return f"no input could give it: {name} lets no such row pass: {describe(refusing.predicate)}"
+        if windows is not None:
+            return f"no input could give it: {search.names[id(windows)]} has no such window: {windows.windows.describe()}"
     late, ctis, operators = (len(search.changes(kind)) for kind in ("late", "cti", "operator"))
     inputs = min(len(search.changes("input")), _MOST_INPUTS)
     tried = {"late rows as they were sent": late, "sources at their ends": ctis, "filters and joins open": operators}
@@ -273,6 +277,20 @@ def refused_by(plan: Node, row: CHTRow[Any]) -> Where | None:
                 return node
         node = node.inputs[0]
     return None
+
+
+def without_window(plan: Node, row: CHTRow[Any]) -> Windowed | None:
+    """Return the operator that gives the output its lifetimes, if these are windows of a grid, of which the row's is none."""
+    node = plan
+    while isinstance(node, (Where, Select, SelectMany, GroupApply)):
+        node = node.body if isinstance(node, GroupApply) else node.input
+    if not isinstance(node, Windowed) or not node.windows.by_clock or node.output is not Output.ALIGN:
+        return None
+    life = Lifetime(row.le, row.re)
+    try:
+        return None if life in node.windows.over([life]) else node
+    except StreamDslError:
+        return node
 
 
 def _predicate(wanted: Wanted) -> Callable[[CHTRow[Any]], bool]:

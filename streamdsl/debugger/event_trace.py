@@ -193,6 +193,8 @@ class EventTrace:
         """
         if isinstance(event, Arrival):
             event = event.event
+        if isinstance(event, Cti):
+            raise QueryError("a CTI changes no row", hint="why(row).needed_ctis names the CTIs that have let a final row out")
         moment = self._moment()
         row, without = self._without(moment, event)
         late = "; ".join(each.reason for each in row.rejected if each.event == event)
@@ -241,11 +243,13 @@ class EventTrace:
 
     def _around(self, event: Event[Any]) -> tuple[Moment, Moment]:
         """Return the recording before, and after, the step that gave an event of the output."""
-        for number, push in enumerate(self.recording.pushes):
-            place = next((n for n, each in enumerate(push.output) if each is event or each == event), None)
-            if place is not None:
-                before, after = push.until(place)
-                return self._moment(number, before), self._moment(number, after)
+        pushes = list(enumerate(self.recording.pushes))
+        places = [(number, push, place) for number, push in pushes for place, each in enumerate(push.output) if each is event]
+        # An event that was made anew, or read from a file, is the first that equals it.
+        equal = ((number, push, place) for number, push in pushes for place, each in enumerate(push.output) if each == event)
+        for number, push, place in places or equal:
+            before, after = push.until(place)
+            return self._moment(number, before), self._moment(number, after)
         raise QueryError(f"{shortened(event)} is not in the output", hint="give an event of trace.output")
 
     def _as_row(self, row: tuple[Any, Any, Any]) -> CHTRow[Any]:

@@ -203,8 +203,8 @@ class Session(RunningQuery[T]):
         """Record the events of this session from now on, and return the trace, which says where answers come from.
 
         It is a ring of the `last` events, input and output together (None: all). `sample=(0.1, "zone")` records the input of a
-        tenth of the keys, by a field or a lambda. Nothing is recorded before, and none after `trace.stop()`; until then an event
-        costs a tuple more (docs/debugger.md). Raises `SessionError` for a session that is traced already.
+        tenth of the keys, by a field or a lambda. Nothing is recorded before, and none after `trace.stop()`; until then a push
+        costs about a quarter more (docs/debugger.md). Raises `SessionError` for a session that is traced already.
 
         >>> import streamdsl as sd
         >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()

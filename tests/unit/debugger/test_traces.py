@@ -271,6 +271,15 @@ def test_no_input_could_give_what_a_filter_of_the_output_refuses() -> None:
     assert str(answer) == "no input could give it: where_1 lets no such row pass: e > 5"
 
 
+def test_no_input_could_give_a_window_that_there_is_none_of() -> None:
+    query = sd.source("s").group_by("k").tumbling_window(10).aggregate(n=sd.count())
+    trace = query.trace({"s": [(1, 2, {"k": "a"})]})
+    assert str(trace.why_not((5, 15, {"k": "a", "n": 1}))) == (
+        "no input could give it: window_aggregate_1 has no such window: tumbling(10)"
+    )
+    assert str(trace.why_not((10, 20, {"k": "a", "n": 1}))).startswith("no recorded input gives it")
+
+
 def test_what_no_recorded_input_gives_is_said_with_what_was_tried() -> None:
     answer = sd.from_rows([(1, 2, 7)]).where(lambda e: e > 5).trace().why_not((4, 5, 9))
     assert text(answer) == [
@@ -287,6 +296,7 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         (lambda: trace.why((0, 10, {"n": 99, "most": 1})), "never had"),
         (lambda: trace.why(sd.point("z", 3, 1)), "not in the output"),
         (lambda: trace.effects(sd.point("z", 3, 1)), "did not come in"),
+        (lambda: trace.effects(sd.Cti(3)), "changes no row"),
         (lambda: trace.why_not((0, 10, {"n": 1, "most": 7})), "not missing"),
         (lambda: trace.why(7), "no row"),  # type: ignore[arg-type]
         (lambda: trace.why_not(lambda e: e.fares == 7), "fares"),
