@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,8 @@ def frame_of(spark: Any, rows: sd.CHT[Any], rng: Random) -> Any:
 
 
 VALUES: dict[str, Any] = {
-    **{f"q{n}": sd.quantile(lambda e: e.v, q) for n, q in enumerate((0.3, Fraction(2, 3)))},
+    "q1": sd.quantile(lambda e: e.v, 0.3),
+    "q2": sd.quantile(lambda e: e.v, 0.75),
     "median": sd.median(lambda e: e.v),
     **{f"low_{name}": sd.min(sd.col(name)) for name in ("d", "day", "at")},
     **{f"high_{name}": sd.max(sd.col(name)) for name in ("d", "day", "at")},
