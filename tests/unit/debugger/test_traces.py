@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace, load
-from streamdsl.errors import QueryError, SessionError, StreamDslError
+from streamdsl.errors import QueryError, SessionError, StreamDslError, UnboundedOutputError
 
 TRIPS = [
     sd.point("a", 3, {"zone": "A", "fare": 7}),
@@ -439,6 +439,23 @@ def test_what_comes_out_at_the_end_is_explained() -> None:
     (answer, _) = session.close()
     assert trace.why(answer).is_complete
     assert [cause.necessary for cause in trace.why(answer).inputs] == [True]
+
+
+def test_a_session_that_is_traced_is_saved_restored_and_undone_as_any_other(tmp_path: Path) -> None:
+    session = DEAR.open()
+    trace = session.trace()
+    session.push(TRIPS[:1])
+    with pytest.raises(UnboundedOutputError):
+        session.push([sd.interval("endless", 5, 10**12, {"zone": "A", "fare": 9}), sd.Cti(10**12)])
+    assert len(trace.input) == 1
+    session.checkpoint(tmp_path / "x")
+    again = DEAR.restore(tmp_path / "x")
+    assert "_push" not in vars(again)
+    later = again.trace()
+    assert again.push(TRIPS[1:]) == session.push(TRIPS[1:])
+    assert later.left_out == ["1 input events came before the recording began"]
+    assert trace.replay() == trace.output
+    assert session.feed([sd.Cti(30)]).events() == trace.output[-1:]
 
 
 def test_pushes_without_events_do_not_grow_a_ring() -> None:
