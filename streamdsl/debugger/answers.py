@@ -173,7 +173,7 @@ class Why(Explanation):
     ctis: Mapping[str, int]
     unit: Unit | None
     gone: CHTRow[Any] | None = None
-    """What a retraction took back; `changed_by` did it."""
+    """What a retraction took back; `changed_by` did it, of which a necessary row is one without which that would be there."""
     changed_by: tuple[InputCause, ...] = ()
     limits: tuple[str, ...] = ()
     _needs: Callable[[str], bool] = field(default=lambda _: False, repr=False)

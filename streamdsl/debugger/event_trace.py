@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
-from streamdsl.debugger.answers import Effects, OperatorEffect, Why
+from streamdsl.debugger.answers import Effects, InputCause, OperatorEffect, Why
 from streamdsl.debugger.input_rows import InputRow, ticked
 from streamdsl.debugger.lineage import Rows, same
 from streamdsl.debugger.moment import Moment
@@ -294,9 +295,15 @@ class EventTrace:
             after.inputs.ctis,
             self.recording.unit,
             old,
-            tuple(after.cause(old, row, is_context=False) for row in by),
+            tuple(self._change(after, old, row) for row in by),
             tuple(self.recording.limits()),
         )
+
+    @staticmethod
+    def _change(moment: Moment, old: CHTRow[Any], row: InputRow) -> InputCause:
+        """Return an input row as what took another row back: necessary if that would be there without it."""
+        cause = moment.cause(old, row, is_context=False)
+        return replace(cause, _stays=lambda: not moment.gives(old, moment.without({row.number})))
 
     def _without(self, moment: Moment, event: Event[Any]) -> tuple[InputRow, list[InputRow]]:
         """Return the row of an input event, and all rows as they would be without the event."""

@@ -76,7 +76,9 @@ def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
     """
     found, current = RecordedInput(), dict[tuple[str, Hashable], InputRow]()
     for number, push in enumerate(pushes):
-        late = {source: deque(r for name, r in push.rejected if name == source) for source, _ in push.batches}
+        late: dict[Hashable, deque[Rejected]] = {}
+        for source, rejected in push.rejected:
+            late.setdefault((source, _key(rejected.event)), deque()).append(rejected)
         at = 0
         for source, events in push.batches:
             for event in ticked(events, recording.unit):
@@ -84,9 +86,8 @@ def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
                 if isinstance(event, Cti):
                     _promise(found, (number, at), source, event.time)
                     continue
-                waiting = late[source]
-                broke = waiting.popleft() if waiting and _is_same(waiting[0].event, event) else None
-                _take(found, current, source, event, broke, (number, at))
+                waiting = late.get((source, _key(event)))
+                _take(found, current, source, event, waiting.popleft() if waiting else None, (number, at))
         for source, cti in push.ctis.items():
             _promise(found, (number, at + 1), source, cti)
     return found
@@ -103,10 +104,9 @@ def _promise(found: RecordedInput, at: At, source: str, cti: int) -> None:
         found.promises.append((at, source, Cti(cti)))
 
 
-def _is_same(late: Insert[Any] | Retract, event: Insert[Any] | Retract) -> bool:
-    if type(late) is not type(event) or (late.id, late.le, late.re) != (event.id, event.le, event.re):
-        return False
-    return isinstance(late, Insert) or (isinstance(event, Retract) and late.re_new == event.re_new)
+def _key(event: Insert[Any] | Retract) -> Hashable:
+    """Return what tells an event from the others of its push."""
+    return type(event), event.id, event.le, event.re, event.re_new if isinstance(event, Retract) else None
 
 
 def _take(

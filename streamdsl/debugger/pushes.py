@@ -34,7 +34,7 @@ class Push:
     steps: tuple[int, ...] = ()
 
     def __len__(self) -> int:
-        return sum(len(events) for _, events in self.batches) + len(self.output)
+        return max(1, self.n_in + len(self.output))
 
     @property
     def n_in(self) -> int:
@@ -46,15 +46,16 @@ class Push:
 
         Without a step that a CTI ends both are as if nothing had come, and the whole.
         """
-        ((source, events), *others) = self.batches
+        events = self.batches[0][1] if len(self.batches) == 1 else ()
         cuts = [n for n, event in enumerate(events, 1) if isinstance(event, Cti)]
         step = next((n for n, last in enumerate(accumulate(self.steps)) if place < last), 0)
-        before = self._first(source, events, cuts[step - 1] if 0 < step <= len(cuts) and not others else 0)
-        is_cut = step < len(cuts) and cuts[step] < len(events) and not others
-        return before, self._first(source, events, cuts[step]) if is_cut else self
+        before = self._first(cuts[step - 1] if 0 < step <= len(cuts) else 0)
+        return before, self._first(cuts[step]) if step < len(cuts) and cuts[step] < len(events) else self
 
-    def _first(self, source: str, events: tuple[Event[Any], ...], n: int) -> Push:
-        return replace(self, batches=((source, events[:n]),), ctis={}, end=None)
+    def _first(self, n: int) -> Push:
+        """Return the push with the first n of its events only."""
+        batches = tuple((source, events[:n]) for source, events in self.batches)
+        return replace(self, batches=batches, ctis={}, end=None)
 
     def newest(self, n: int) -> Push:
         """Return the push with its newest n events of each side at most."""

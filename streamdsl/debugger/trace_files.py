@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from streamdsl.debugger.pushes import Push, Recording
+from streamdsl.debugger.pushes import Push, Recording, Sample
 from streamdsl.emit import Emit
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.engine.versions import RowVersion
@@ -43,6 +43,7 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
         "until": recording.until,
         "unit": recording.unit,
         "last": recording.last,
+        "sample": None if recording.sample is None else recording.sample.share,
         "before": recording.before,
         "left_out": recording.left_out,
         "pushes": [_push(push) for push in recording.pushes],
@@ -80,6 +81,7 @@ def read(path: str | os.PathLike[str], query: Node | None, types: Iterable[type]
             held["until"],
             held["unit"],
             held["last"],
+            None if held["sample"] is None else Sample(held["sample"], "the key of the recording", None),
             before=held["before"],
             left_out=held["left_out"],
             pushes=pushes,

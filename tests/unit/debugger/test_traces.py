@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace, load
-from streamdsl.errors import QueryError, SessionError, StreamDslError
+from streamdsl.errors import QueryError, SessionError, StreamDslError, UnboundedOutputError
 
 TRIPS = [
     sd.point("a", 3, {"zone": "A", "fare": 7}),
@@ -166,6 +166,7 @@ def test_a_correction_is_explained_by_what_changed_it() -> None:
     (taken_back,) = [event for event in trace.output if isinstance(event, sd.Retract)]
     why = trace.why(taken_back)
     assert [(cause.source, cause.row) for cause in why.changed_by] == [("trips", (5, 6, sd.Record(zone="B", fare=11)))]
+    assert [cause.necessary for cause in why.changed_by] == [True]
     assert text(why) == [
         "[0, 10) n=1 most=7 was taken back; it was changed by",
         "   [5, 6) zone='B' fare=11  <- source:trips: insert 'd' [5, 6)",
@@ -429,6 +430,57 @@ def test_the_way_to_emit_is_kept_as_far_as_it_says_which_rows_are_out() -> None:
         assert trace.replay() == trace.output
         assert all(trace.why(row).is_complete for row in trace.cht())
         assert len(trace.cht()) == 2
+
+
+def test_what_comes_out_at_the_end_is_explained() -> None:
+    session = sd.source("s").tumbling_window(10).aggregate(n=sd.count()).open("final")
+    trace = session.trace()
+    session.push([sd.point("a", 3, 1)])
+    (answer, _) = session.close()
+    assert trace.why(answer).is_complete
+    assert [cause.necessary for cause in trace.why(answer).inputs] == [True]
+
+
+def test_a_session_that_is_traced_is_saved_restored_and_undone_as_any_other(tmp_path: Path) -> None:
+    session = DEAR.open()
+    trace = session.trace()
+    session.push(TRIPS[:1])
+    with pytest.raises(UnboundedOutputError):
+        session.push([sd.interval("endless", 5, 10**12, {"zone": "A", "fare": 9}), sd.Cti(10**12)])
+    assert len(trace.input) == 1
+    session.checkpoint(tmp_path / "x")
+    again = DEAR.restore(tmp_path / "x")
+    assert "_push" not in vars(again)
+    later = again.trace()
+    assert again.push(TRIPS[1:]) == session.push(TRIPS[1:])
+    assert later.left_out == ["1 input events came before the recording began"]
+    assert trace.replay() == trace.output
+    assert session.feed([sd.Cti(30)]).events() == trace.output[-1:]
+
+
+def test_pushes_without_events_do_not_grow_a_ring() -> None:
+    session = DEAR.open()
+    trace = session.trace(last=5)
+    for _ in range(20):
+        session.push([])
+    assert len(trace.recording.pushes) == 5
+
+
+def test_late_events_are_known_in_a_push_of_which_the_ring_holds_a_part() -> None:
+    session = sd.source("s", on_violation="drop").open()
+    trace = session.trace(last=10)
+    session.push([sd.Cti(10), *(sd.point(n, n % 2 * 20, n) for n in range(40))])
+    late = [event for _, event in trace.input if isinstance(event, sd.Insert) and event.le == 0]
+    assert late
+    assert {trace.effects(event).late for event in late} == {"dropped: it changes a time before the CTI"}
+
+
+def test_a_file_of_a_sample_says_that_it_is_one(tmp_path: Path) -> None:
+    session = DEAR.open()
+    trace = session.trace(sample=(0.5, "zone"))
+    session.push(TRIPS)
+    trace.save(tmp_path / "x")
+    assert load(tmp_path / "x").left_out == trace.left_out == ["it has the input of 50.000% of the keys"]
 
 
 def test_a_sample_takes_rows_that_have_no_key() -> None:
