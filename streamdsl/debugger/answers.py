@@ -210,7 +210,8 @@ class Why(Explanation):
             return "" if cause is None or left < 0 or cause.necessary else "  (possible: another could take its place)"
 
         if self.gone is not None:
-            yield f"{row_text(self.gone, self.unit)} was taken back; it was changed by"
+            what = "was changed by" if self.changed_by else "is now" if self.tree is not None else "was no more as time went on"
+            yield f"{row_text(self.gone, self.unit)} was taken back; it {what}"
             yield from listed([f"   {_cause_text(each, self.unit)}" for each in self.changed_by])
         if self.tree is not None:
             yield from self.tree.lines(self.unit, mark, set())

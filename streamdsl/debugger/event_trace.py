@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamdsl.debugger.absence import WhyNot, why_not
 from streamdsl.debugger.answers import Effects, InputCause, OperatorEffect, Why
 from streamdsl.debugger.input_rows import InputRow, ticked
-from streamdsl.debugger.lineage import Rows, same
+from streamdsl.debugger.lineage import Rows, copies, same
 from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.pushes import Push, Recording, Sample
 from streamdsl.debugger.recorder import Recorder, record_run
@@ -280,17 +280,21 @@ class EventTrace:
         known = {row.number: row for row in before.rows}
         changes = [row for row in after.rows if row.number not in known or row.row != known[row.number].row]
 
+        n_before = copies(before.output(), old)
+
         def changed(part: Iterable[InputRow]) -> bool:
             rows = {**known, **{row.number: row for row in part}}
-            return not after.gives(old, [rows[number] for number in sorted(rows)])
+            return copies(after.output([rows[number] for number in sorted(rows)]), old) < n_before
 
-        by = smallest(changes, changed) if changed(changes) else changes
-        why = after.why(new) if new.le < new.re else None
+        is_gone = changed(changes)
+        by = smallest(changes, changed) if is_gone else []
+        # Where an equal row has come in the same step, that is what is there in its place.
+        why = after.why(new if is_gone else old) if new.le < new.re or not is_gone else None
         return Why(
-            new,
+            why.row if why else new,
             why.tree if why else None,
             why.inputs if why else (),
-            why.is_complete if why else changed(changes),
+            why is None or why.is_complete,
             len(after.pushes) - 1,
             after.inputs.ctis,
             self.recording.unit,

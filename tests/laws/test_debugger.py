@@ -153,7 +153,7 @@ def test_lineage_rarely_needs_rows_that_it_does_not_see() -> None:
 @examples(120)
 @given(SEEDS)
 def test_an_event_of_the_output_is_explained_as_of_the_step_that_gave_it(seed: int) -> None:
-    """Of a retraction: with the input that is named, and what came before, the old row is gone."""
+    """Of a retraction: with the input that is named, and what came before, the old row is gone, or an equal one has come."""
     rng = Random(seed)
     made, query = composition(rng)
     pushes, emit = scenario(rng, 2, unending=False, max_size=5).pushes, rng.choice(EMITS)
@@ -176,6 +176,9 @@ def test_an_event_of_the_output_is_explained_as_of_the_step_that_gave_it(seed: i
         by = [(cause.source, each) for cause in why.changed_by for each in cause.events]
         n_old = copies(output_of(query, came[:n], emit, False), old)
         left = output_of(query, came[: n + 1], emit, False, lambda s, e, kept=(*by, *before): (s, e) in kept)  # type: ignore[misc]
+        if not by and copies(output_of(query, came[: n + 1], emit, False), old) >= n_old:
+            assert why.row == old, "an equal row is in its place"
+            continue
         assert copies(left, old) < n_old, f"{event} is not explained by {by}:\n{why}"
 
 
@@ -377,6 +380,6 @@ def test_a_traced_run_gives_what_a_run_gives(seed: int) -> None:
     until = rng.choice([None, 12])
     note(f"{made}; until={until}")
     trace = query.trace(given, until=until)
-    assert trace.cht() == query.run(given, until=until).cht()
+    assert trace.cht() == query.run(given, engine="reference", until=until).cht()
     for row in trace.cht().rows[:2]:
         assert trace.why(row).is_complete
