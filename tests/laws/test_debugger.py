@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate, pairwise
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -322,13 +323,15 @@ def remedied(
 ) -> CHT[Any] | None:
     """Return the output with some remedies: of a session in which late events come first, None if the query's code fails."""
     written = plain.plan()
-    names, opened = labels(written), {each.name for each in remedies if each.kind == "operator"}
+    nodes, names = {id(node): node for node in written.walk_all()}, labels(written)
+    opened = {each.name for each in remedies if each.kind == "operator"}
 
-    def open_all(node: Node) -> Node:
-        made = node.map_below(open_all)
-        return made.inputs[0] if names[id(node)] in opened else made
+    @cache
+    def open_all(node: int) -> Node:
+        made = nodes[node].map_below(lambda below: open_all(id(below)))
+        return made.inputs[0] if names[node] in opened else made
 
-    plan = open_all(written)
+    plan = open_all(id(written))
     session, out = open_session(plan, emit=emit), Fold()
     in_time = [(r.name, e) for r in remedies if r.kind == "late" for e in r.events]
     gone = [(r.name, e) for r in remedies if r.kind == "input" for e in r.events]
