@@ -15,7 +15,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.node import AntiJoin, AsofJoin, Node, sources
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
-from streamdsl.temporal import INFINITY, Rejections, all_rejected
+from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, all_rejected
 
 PART_ROWS: Final = 2**20
 """The rows of an input that are taken at once."""
@@ -24,7 +24,7 @@ PART_ROWS: Final = 2**20
 def run(
     plan: Node, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
 ) -> Result[Any]:
-    """Push each source, tables first, and close with the last push; `until` ends the inputs with `Cti(until)` instead.
+    """Push each source, tables first, and close with the last push; with `until` window operators make windows up to it.
 
     Where rows without a match go out, sources are pushed together: the projection of an outer join may fail for such a row, which
     it would be until the source with its match comes. An input in columns is pushed in parts of many rows, so that a large one
@@ -49,7 +49,7 @@ def run_outputs(
         parts[name] = session.push_all_but_last(name, bound)
         if not together and len(parts) < len(live):
             session.push(parts.pop(name), name)
-    session.end_with(parts, limit)
+    session.end_with(parts, INFINITY)
     return [
         Result(Outcome(steps, session.unit), session.rejected_by(list(sources(part))))
         for part, steps in zip(plan.parts, session.steps, strict=True)
@@ -67,6 +67,7 @@ class _Run(Session[Any]):
 
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
         super().__init__(plan, bindings, "final", options, until)
+        self._until = until
         self.steps: list[list[Piece]] = [[] for _ in plan.parts]
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
@@ -76,8 +77,10 @@ class _Run(Session[Any]):
         return []  # what a bounded input means depends on no clock
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> StepOutput:
-        for steps, out in zip(self.steps, outputs, strict=True):
-            steps.append(out)
+        for steps, (batch, cti) in zip(self.steps, outputs, strict=True):
+            # What is bounded has ended, so that nothing waits for a change beyond; but its last CTI is the bound.
+            last = max(self._until, steps[-1].cti if steps else MIN_TIME)
+            steps.append(Piece(batch, min(cti, last) if cti == INFINITY else cti))
         return StepOutput([], None)
 
     def push_all_but_last(self, source: str, bound: Bound) -> object:

@@ -119,20 +119,28 @@ class Versions:
         for place, (id, name, start, old, end) in enumerate(zip(*rows, strict=True)):
             last_time = taken.get(name)
             if last_time is None or last_time < cti:
-                if end == start or not (id is name or self._in_step):
+                if end == start or not (id is name or self._in_step) or type(name) is RowVersion:
                     taken[name] = end
                 if renamed:
                     renamed.pop(id, None)
                     self._versions.pop(name, None)
                 continue
             if old == start:
-                version = self._versions[name] = self._versions.get(name, 0) + 1
-                renamed[id] = found[place] = RowVersion(name, version)
+                renamed[id] = found[place] = made = self._next(name)
+                taken[made] = end
             else:
                 found[place] = renamed.get(id, name)
             if end > last_time:
                 taken[name] = end
         return found
+
+    def _next(self, name: Hashable) -> RowVersion:
+        """Return the next version of a name; a row that has come back further up may have one of them as its name."""
+        version = self._versions.get(name, 0) + 1
+        while (made := RowVersion(name, version)) in self._taken:
+            version += 1
+        self._versions[name] = version
+        return made
 
     def _are_new(self, rows: Named) -> bool:
         """Take the names of all rows, if all are insertions and no name is taken yet; False, with no effect, if not."""

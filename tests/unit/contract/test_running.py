@@ -20,6 +20,20 @@ from streamdsl.errors import QueryError, SessionError, UnboundedOutputError
 from tests.unit.contract.common import EMITS, X, Y, cht_of, refused, rows
 
 
+class LastEnd(sd.TimeSensitiveUDA[Any, int]):
+    def compute_result(self, events: Any, window: Any) -> int:
+        return max(int(event.end_time) for event in events)
+
+
+def test_a_window_over_a_snapshot_that_ends_at_until_has_its_result() -> None:
+    ends = sd.source("s").snapshot_window(clip=sd.Clip.FULL).aggregate(last=LastEnd().of(lambda e: e))
+    query = ends.tumbling_window(5).aggregate(n=sd.count())
+    rows = {"s": [(2, 8, 1)]}
+    for until in range(5, 10):
+        assert query.run(rows, until=until).cht() == query.run(rows, engine="reference", until=until).cht()
+    assert [(row.le, row.re) for row in query.run(rows, until=8)] == [(0, 5)]
+
+
 def test_until_ends_the_input_there_and_cuts_nothing_else() -> None:
     forever = sd.from_events([Insert("a", 1, INFINITY, 1), Insert("b", 25, 27, 2)])
     assert forever.run(until=20).events() == [Insert("a", 1, INFINITY, 1), Insert("b", 25, 27, 2), Cti(20)]
