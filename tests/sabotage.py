@@ -1653,6 +1653,28 @@ SABOTAGES = (
         "exact_ticks",
         where="unit/temporal",
     ),
+    Sabotage(
+        "a lineage leaves out a member of a window",
+        "streamdsl/debugger/lineage.py",
+        "completed([(0, row.place) for row in members])",
+        "completed([(0, row.place) for row in members[:-1]])",
+        "each_row_of_a_lineage",
+    ),
+    Sabotage(
+        "the debugger leaves out rows that an answer needs besides its lineage",
+        "streamdsl/debugger/moment.py",
+        "context = smallest(others, lambda part: self.gives(row, self._in_order([*kept, *part])))",
+        "context = []",
+        "the_causes_of_a_row_are_sufficient",
+    ),
+    Sabotage(
+        "versions of names meet those that rows have as their names",
+        "streamdsl/engine/versions.py",
+        "while (made := RowVersion(name, version)) in self._taken:",
+        "while (made := RowVersion(name, version)) in ():",
+        "a_version_of_a_name",
+        where="unit/engine",
+    ),
 )
 
 
