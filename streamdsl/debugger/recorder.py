@@ -13,13 +13,11 @@ from streamdsl.engine.opened_plan import OpenedPlan
 from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import SessionError
 from streamdsl.io.binding import Bound, Inserts
-from streamdsl.plan.node import Node, Source
+from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, sync_time
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
-
-_CLOCKED = ("wall", "imported")
 
 
 class Recorder:
@@ -114,13 +112,10 @@ def record_run(
 
     Sources that follow a clock, or another source, have no CTIs of their own in a bounded run.
     """
+    from streamdsl.debugger.reruns import without_clocks
     from streamdsl.engine.query_session import Session
 
-    def change(node: Node) -> Node:
-        clocked = isinstance(node, Source) and node.progress is not None and node.progress.kind in _CLOCKED
-        return replace(node, progress=None) if clocked and isinstance(node, Source) else node
-
-    opened = OpenedPlan.of(plan.mapped(change), emit, options)
+    opened = OpenedPlan.of(without_clocks(plan)[0], emit, options)
     session: Session[Any] = Session(opened.plan, bindings, emit, opened.options, until, opened.written)
     session.options = dict(options or {})
     recorder = Recorder(session, last, sample)

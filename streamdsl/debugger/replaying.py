@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from streamdsl.debugger.pushes import Recording
+from streamdsl.debugger.reruns import without_clocks
 from streamdsl.engine.opened_plan import OpenedPlan
 from streamdsl.engine.query_session import Session
 from streamdsl.errors import QueryError
-from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import MIN_TIME, Cti, Event
 
 
@@ -20,15 +19,8 @@ def replay(recording: Recording) -> list[Event[Any]]:
     """
     if not recording.is_whole:
         raise QueryError(f"the recording cannot be replayed: {'; '.join(recording.limits())}", hint="trace() without bounds")
-    clocked: list[str] = []
-
-    def change(node: Node) -> Node:
-        if not isinstance(node, Source) or node.progress is None or node.progress.kind not in ("wall", "imported"):
-            return node
-        clocked.append(node.source)
-        return replace(node, progress=None)
-
-    opened = OpenedPlan.of(recording.plan.mapped(change), recording.emit, recording.options)
+    plan, clocked = without_clocks(recording.plan)
+    opened = OpenedPlan.of(plan, recording.emit, recording.options)
     session: Session[Any] = Session(opened.plan, None, opened.emit, opened.options, recording.until, opened.written)
     out: list[Event[Any]] = []
     for push in recording.pushes:

@@ -44,6 +44,19 @@ class Rerun(Session[Any]):
         return [CHT((row for row in rows if row.re <= final), unit) for rows in found]
 
 
+def without_clocks(plan: Node) -> tuple[Node, list[str]]:
+    """Return a plan none of whose sources goes by a clock or by another source, and the names of those that did."""
+    clocked: list[str] = []
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Source) or node.progress is None or node.progress.kind not in ("wall", "imported"):
+            return node
+        clocked.append(node.source)
+        return replace(node, progress=None)
+
+    return plan.mapped(change), clocked
+
+
 def without_policies(plan: Node) -> Node:
     """Return a plan whose sources take CTIs as they come: in a rerun they are those that there were."""
 

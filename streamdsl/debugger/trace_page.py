@@ -171,7 +171,8 @@ class _Film:
         if id(cause) not in known:
             below = [self._place(each, known) for each in cause.causes]
             window = "" if cause.window is None else f"{_life(cause.window, self.recording.unit)} "
-            events = [] if cause.input is None else self._inputs[cause.input.number]
+            # Not those that come after the moment.
+            events = [] if cause.input is None else self._inputs[cause.input.number][: len(cause.input.events)]
             calls = [call.text(self.recording.unit) for call in cause.calls]
             known[id(cause)] = self._put(cause.operator, cause.row, window + cause.did, calls, below, events)
         return known[id(cause)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +14,12 @@ from streamdsl.temporal.payload import show
 from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
+if TYPE_CHECKING:
+    from streamdsl.temporal.cht import Row
+
 _NO_TIMES: Final = np.array([], dtype=np.int64)
 _READABLE: Final = 6
 """The fewest characters that a name is cut to."""
-
-
-class Spanning(Protocol):
-    """What has a lifetime and a payload: a row."""
-
-    @property
-    def le(self) -> int: ...
-    @property
-    def re(self) -> int: ...
-    @property
-    def payload(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +107,7 @@ def _shown(payload: object) -> str:
     return show(payload)
 
 
-def rows_lane(title: str, rows: Sequence[Spanning], role: str = "input") -> Lane:
+def rows_lane(title: str, rows: Sequence[Row], role: str = "input") -> Lane:
     """Return the lane of rows."""
     le, re = (np.fromiter((getattr(row, end) for row in rows), np.int64, len(rows)) for end in ("le", "re"))
     return Lane(title, le, re, lambda row: rows[row].payload, role=role)
@@ -136,7 +128,7 @@ def plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def windows_lane(title: str, windows: Iterable[tuple[Spanning, Sequence[Spanning]]]) -> Lane:
+def windows_lane(title: str, windows: Iterable[tuple[Row, Sequence[Row]]]) -> Lane:
     """Return the lane of windows, each with its members; what is written in a window is its payload."""
     found = list(windows)
     lane = rows_lane(title, [window for window, _ in found], "windows")

@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.debugger import EventTrace
 from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
+from tests.laws.choices import Random
+from tests.laws.compositions import composition
+from tests.laws.scenarios import scenario
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --virtual-time-budget=5000"
@@ -93,6 +96,28 @@ def test_a_row_that_is_made_of_other_rows_later_has_the_later_causes() -> None:
     assert events == ["a", "b"]
 
 
+@given(st.integers(0, 10**6))
+def test_rows_are_of_what_had_come_by_then_for_random_queries(seed: int) -> None:
+    """Rows of sources have the lifetimes that their events give, and those of operators are made of rows that are there."""
+    rng = Random(seed)
+    _, query = composition(rng)
+    session = query.open()
+    trace = session.trace(last=None)
+    for source, events in scenario(rng, 2, unending=True, max_size=5).pushes:
+        if source in session.sources:
+            session.push(list(events), source=source)
+    data = data_of(trace)
+    here: set[int] = set()
+    for moment in data["moments"]:
+        here = (here - set(moment["went"])) | set(moment["came"])
+        for row in map(data["rows"].__getitem__, here):
+            assert set(row[7]) <= here
+            came = [data["events"][n] for n in row[8]]
+            assert [event for event in came if event[0] > moment["push"]] == []
+            if came:
+                assert (row[1], row[2]) == (came[0][4], came[-1][6] or came[-1][5])
+
+
 def test_long_recordings_say_what_the_page_leaves_out() -> None:
     trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
@@ -133,7 +158,7 @@ def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
     return json.loads(unescape(found))
 
 
-in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no browser: Debian has one, apt-get install chromium")
 
 
 @in_a_browser
