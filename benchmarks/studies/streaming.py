@@ -35,6 +35,8 @@ RUNS: Final = 3
 SHARDS: Final = (1, 2, 4)
 CHURN: Final = 500
 NEW_KEYS: Final = 1_000
+FIRST: Final = 1_800_000_000
+"""The time of the first file. Those of files that are written at once are equal, and such files are read in any order."""
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SLACK: Final = sd.Progress.slack("5s")
 
@@ -96,10 +98,12 @@ def churning(number: int) -> Any:
 
 
 def written(folder: Path, parts: Iterator[Any]) -> None:
-    """Write tables, each into a file of its own, which is a micro-batch."""
+    """Write tables, each into a file of its own, which is a micro-batch; Spark reads files in the order of their times."""
     folder.mkdir()
     for number, part in enumerate(parts):
-        pq.write_table(part, folder / f"{number:04}.parquet")
+        path = folder / f"{number:04}.parquet"
+        pq.write_table(part, path)
+        os.utime(path, (FIRST + number, FIRST + number))
 
 
 def sliced(whole: Any) -> Iterator[Any]:
