@@ -1,0 +1,103 @@
+"""What the site makes of pages that are written for GitHub too: an extension of Sphinx (docs/conf.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT: Final = Path(__file__).parent.parent
+LINK: Final = re.compile(r"(\]\()([^)#\s]+)")
+ENTRY: Final = re.compile(r"(?:- |\d+\. )\[[^\]]+\]\(([^)#]+)\.(?:md|ipynb)\)")
+
+
+def with_folders_as_pages(text: str, folder: Path) -> str:
+    """Return a page in which a link to a folder is one to its README.md, as on GitHub.
+
+    >>> with_folders_as_pages("[why](decisions/), [how](semantics.md), [web](https://x.org)", ROOT / "docs")
+    '[why](decisions/README.md), [how](semantics.md), [web](https://x.org)'
+    """
+
+    def page(link: re.Match[str]) -> str:
+        is_folder = "://" not in link[2] and (folder / link[2] / "README.md").exists()
+        return f"{link[0].rstrip('/')}/README.md" if is_folder else link[0]
+
+    return LINK.sub(page, text)
+
+
+def with_tables_of_contents(text: str, docname: str) -> str:
+    """Return a list of pages with what makes it the site's table of contents: a part for each of its sections.
+
+    >>> print(with_tables_of_contents("# All\\n\\n## Why\\n\\n- [One law](1-law.md): short.\\n", "docs/README"))
+    # All
+    <BLANKLINE>
+    ## Why
+    <BLANKLINE>
+    - [One law](1-law.md): short.
+    <BLANKLINE>
+    ```{toctree}
+    :hidden:
+    :caption: Why
+    /docs/1-law
+    ```
+    <BLANKLINE>
+    """
+    parts = []
+    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+        title = re.match(r"## (.+)", part)
+        entries = [f"/{_joined(docname, entry)}" for entry in ENTRY.findall(part)]
+        options = [":hidden:", *([f":caption: {title[1]}"] if title else [])]
+        parts += [part, *(["\n".join(["\n```{toctree}", *options, *entries, "```\n"])] if entries else [])]
+    return "".join(parts)
+
+
+def _joined(docname: str, link: str) -> str:
+    """Return the name of the page that a link of another one leads to."""
+    parts: list[str] = []
+    for part in (PurePosixPath(docname).parent / link).parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/".join(parts)
+
+
+def as_rst(lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a docstring, which is Markdown, in the language of autodoc; examples and pictures stay as they are.
+
+    >>> list(as_rst(["`a_` is *x_*, as docs/sql.md says.", "", ">>> `a`", "'a'", "", "    [--)"]))
+    ['``a_`` is \\\\*x\\\\_\\\\*, as :doc:`/docs/sql` says.', '', '>>> `a`', "'a'", '', '::', '', '    [--)', '']
+    """
+    for paragraph in "\n".join(lines).split("\n\n"):
+        shown = paragraph.startswith((">>>", "    "))
+        yield from ("::", "") if paragraph.startswith("    ") else ()
+        yield from (paragraph if shown else "".join(_in_rst(paragraph))).split("\n")
+        yield ""
+
+
+def _in_rst(paragraph: str) -> Iterator[str]:
+    for n, part in enumerate(re.split(r"`+", paragraph)):
+        if n % 2:
+            yield f"``{part}``" if part else ""
+        else:
+            escaped = re.sub(r"([*_|\\])", r"\\\1", part)
+            yield re.sub(r"docs/([\w/-]+)\.md", lambda page: f":doc:`/docs/{page[1]}`".replace("\\", ""), escaped)
+
+
+def _read(app: Sphinx, docname: str, content: list[str]) -> None:
+    if app.env.doc2path(docname).suffix == ".md":
+        content[0] = with_folders_as_pages(content[0], ROOT / PurePosixPath(docname).parent)
+        if docname.startswith("docs/") and docname.rpartition("/")[2] in ("index", "README"):
+            content[0] = with_tables_of_contents(content[0], docname)
+
+
+def _documented(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = as_rst(lines)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the parts with Sphinx."""
+    app.connect("source-read", _read)
+    app.connect("autodoc-process-docstring", _documented)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
