@@ -5,24 +5,38 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 import udm_examples
-from streamdsl import udm
+from streamdsl.udm import (
+    UDA,
+    UDO,
+    UDSO,
+    IncrementalUDA,
+    IncrementalUDO,
+    TimeSensitiveIncrementalUDA,
+    TimeSensitiveIncrementalUDO,
+    TimeSensitiveUDA,
+    TimeSensitiveUDO,
+)
 from tests.operator_pages import paragraphs
 from tests.tables import table
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "gallery"
-BASES: Final = [getattr(udm, name) for name in udm.__all__ if name.endswith(("UDA", "UDO", "UDSO"))]
+BASES: Final[Sequence[type]] = [
+    *(UDA, TimeSensitiveUDA, IncrementalUDA, TimeSensitiveIncrementalUDA),
+    *(UDO, TimeSensitiveUDO, IncrementalUDO, TimeSensitiveIncrementalUDO, UDSO),
+]
 HEAD: Final = """
 # Gallery of modules
 
-Modules to use and to copy from: aggregates (UDA), operators (UDO) and stream operators (UDSO), each with its source and a story in a query.
-They come with `streamdsl`: `from udm_examples import Vwap`. How they are made is in [writing a module](../udm-writer.md); all are held
-to the laws of their kind by `streamdsl.testing.check_udm`. These pages are written by `make docs` from the docstrings.
+Modules to use and to copy from: aggregates (UDA), operators (UDO) and stream operators (UDSO), each with its source and a story
+in a query. They come with `streamdsl`: `from udm_examples import Vwap`. How they are made is in
+[writing a module](../udm-writer.md); all are held to the laws of their kind by `streamdsl.testing.check_udm`. `make docs` writes
+these pages from the docstrings.
 """
 
 
@@ -47,9 +61,10 @@ def pages() -> dict[Path, str]:
 
 def page(file: ModuleType) -> str:
     """Return a file's page: what it is about and where that comes from, then its modules."""
-    source = f"{_name(file)}.py"
-    parts = [f"# {_title(modules()[file])}", *paragraphs(file), f"Source: [`udm_examples/{source}`](../../udm_examples/{source})."]
-    return "\n\n".join([*parts, *(part for cls in modules()[file] for part in (f"## `{cls.__name__}`", *_documented(cls, file)))]) + "\n"
+    path = f"udm_examples/{_name(file)}.py"
+    head = [f"# {_title(modules()[file])}", *paragraphs(file), f"Source: [`{path}`](../../{path})."]
+    parts = [part for cls in modules()[file] for part in (f"## `{cls.__name__}`", *_documented(cls, file))]
+    return "\n\n".join([*head, *parts]) + "\n"
 
 
 def _name(file: ModuleType) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parent.parent
 LINK: Final = re.compile(r"(\]\()([^)#\s]+)")
-ENTRY: Final = re.compile(r"(?:- |\d+\. )\[[^\]]+\]\(([^)#]+)\.(?:md|ipynb)\)")
+ENTRY: Final = re.compile(r"(?:- |\d+\. )\[([^\]]+)\]\(([^)#]+\.(?:md|ipynb))\)")
 
 
 def with_folders_as_pages(text: str, folder: Path) -> str:
@@ -42,14 +42,14 @@ def with_tables_of_contents(text: str, docname: str) -> str:
     ```{toctree}
     :hidden:
     :caption: Why
-    /docs/1-law
+    One law </docs/1-law>
     ```
     <BLANKLINE>
     """
     parts = []
     for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
         title = re.match(r"## (.+)", part)
-        entries = [f"/{_joined(docname, entry)}" for entry in ENTRY.findall(part)]
+        entries = [f"{name} </{_joined(docname, link)}>" for name, link in ENTRY.findall(part)]
         options = [":hidden:", *([f":caption: {title[1]}"] if title else [])]
         parts += [part, *(["\n".join(["\n```{toctree}", *options, *entries, "```\n"])] if entries else [])]
     return "".join(parts)
@@ -58,16 +58,27 @@ def with_tables_of_contents(text: str, docname: str) -> str:
 def _joined(docname: str, link: str) -> str:
     """Return the name of the page that a link of another one leads to."""
     parts: list[str] = []
-    for part in (PurePosixPath(docname).parent / link).parts:
+    for part in (PurePosixPath(docname).parent / link).with_suffix("").parts:
         parts = parts[:-1] if part == ".." else [*parts, part]
     return "/".join(parts)
+
+
+def with_words_in_the_index(text: str) -> str:
+    """Return a page whose tables of words find each by its name: a search gives the word before pages that use it.
+
+    >>> with_words_in_the_index("| **LE**, **RE** | The **ends**. |")
+    '| {index}`LE <!LE>`, {index}`RE <!RE>` | The **ends**. |'
+    """
+    return re.sub(
+        r"^\| \*\*[^|]*", lambda words: re.sub(r"\*\*(.*?)\*\*", r"{index}`\1 <!\1>`", words[0]), text, flags=re.MULTILINE
+    )
 
 
 def as_rst(lines: list[str]) -> Iterator[str]:
     """Yield the lines of a docstring, which is Markdown, in the language of autodoc; examples and pictures stay as they are.
 
     >>> list(as_rst(["`a_` is *x_*, as docs/sql.md says.", "", ">>> `a`", "'a'", "", "    [--)"]))
-    ['``a_`` is \\\\*x\\\\_\\\\*, as :doc:`/docs/sql` says.', '', '>>> `a`', "'a'", '', '::', '', '    [--)', '']
+    ['``a_``\\\\  is \\\\*x\\\\_\\\\*, as :doc:`/docs/sql` says.', '', '>>> `a`', "'a'", '', '::', '', '    [--)', '']
     """
     for paragraph in "\n".join(lines).split("\n\n"):
         shown = paragraph.startswith((">>>", "    "))
@@ -79,7 +90,7 @@ def as_rst(lines: list[str]) -> Iterator[str]:
 def _in_rst(paragraph: str) -> Iterator[str]:
     for n, part in enumerate(re.split(r"`+", paragraph)):
         if n % 2:
-            yield f"``{part}``" if part else ""
+            yield f"``{part}``\\ "
         else:
             escaped = re.sub(r"([*_|\\])", r"\\\1", part)
             yield re.sub(r"docs/([\w/-]+)\.md", lambda page: f":doc:`/docs/{page[1]}`".replace("\\", ""), escaped)
@@ -88,6 +99,9 @@ def _in_rst(paragraph: str) -> Iterator[str]:
 def _read(app: Sphinx, docname: str, content: list[str]) -> None:
     if app.env.doc2path(docname).suffix == ".md":
         content[0] = with_folders_as_pages(content[0], ROOT / PurePosixPath(docname).parent)
+        content[0] = content[0].replace("\n\n```\n", "\n```\n")  # what ends a doctest's answer is no part of it
+        if docname == "docs/glossary":
+            content[0] = with_words_in_the_index(content[0])
         if docname.startswith("docs/") and docname.rpartition("/")[2] in ("index", "README"):
             content[0] = with_tables_of_contents(content[0], docname)
 
@@ -96,8 +110,14 @@ def _documented(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
     lines[:] = as_rst(lines)
 
 
+def _signed(app: Sphinx, what: str, name: str, obj: Any, options: Any, parameters: str | None, result: str | None) -> Any:
+    """Leave out how a class is called that users do not call."""
+    return ("", None) if what == "class" and "_node" in (parameters or "") else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts with Sphinx."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _documented)
+    app.connect("autodoc-process-signature", _signed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
