@@ -115,9 +115,42 @@ def _signed(app: Sphinx, what: str, name: str, obj: Any, options: Any, parameter
     return ("", None) if what == "class" and "_node" in (parameters or "") else None
 
 
+PLACES: Final = ("", "sources.", "aggregates.", "functions.", "udm.", "sql.", "temporal.")
+"""Where the reference has names of the door."""
+PUBLIC: Final = re.compile(r"(?:sd\.|streamdsl\.(?=[A-Z])|(?=(?:secret|cql|astral|progress)\.))([\w.]*\w)(?:\(.*\))?", re.DOTALL)
+
+
+def _with_names(app: Sphinx, doctree: Any) -> None:
+    """Make each public name in code a reference; what is none stays code."""
+    from docutils import nodes
+    from sphinx import addnodes
+
+    for code in list(doctree.findall(nodes.literal)):
+        name = PUBLIC.fullmatch(code.astext())
+        if name and not isinstance(code.parent, nodes.reference | nodes.title | addnodes.pending_xref):
+            target = {"reftarget": f"streamdsl.{name[1]}", "refdoc": app.env.docname}
+            reference = addnodes.pending_xref("", refdomain="py", reftype="obj", **target)
+            code.replace_self(reference)
+            reference += code
+
+
+def _found(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
+    """Find a name of the door in the module in which the reference has it."""
+    from sphinx.util.nodes import make_refnode
+
+    door, _, name = str(node.get("reftarget", "")).partition(".")
+    objects = env.domains["py"].objects
+    found = next((objects[full] for place in PLACES if (full := f"streamdsl.{place}{name}") in objects), None)
+    if door != "streamdsl" or found is None:
+        return None
+    return make_refnode(app.builder, node["refdoc"], found.docname, found.node_id, content)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts with Sphinx."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _documented)
     app.connect("autodoc-process-signature", _signed)
+    app.connect("doctree-read", _with_names)
+    app.connect("missing-reference", _found)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
