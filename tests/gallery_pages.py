@@ -62,7 +62,7 @@ def pages() -> dict[Path, str]:
 def page(file: ModuleType) -> str:
     """Return a file's page: what it is about and where that comes from, then its modules."""
     path = f"udm_examples/{_name(file)}.py"
-    head = [f"# {_title(modules()[file])}", *paragraphs(file), f"Source: [`{path}`](../../{path})."]
+    head = [f"# {_title(modules()[file])}", *paragraphs(file), f"Code: [`{path}`](../../{path})."]
     parts = [part for cls in modules()[file] for part in (f"## `{cls.__name__}`", *_documented(cls, file))]
     return "\n\n".join([*head, *parts]) + "\n"
 
