@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -11,20 +12,23 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT: Final = Path(__file__).parent.parent
+WRITTEN: Final = {ROOT / "udm_examples": ROOT / "docs" / "gallery" / "README.md"}
 LINK: Final = re.compile(r"(\]\()([^)#\s]+)")
 ENTRY: Final = re.compile(r"(?:- |\d+\. )\[([^\]]+)\]\(([^)#]+\.(?:md|ipynb))\)")
 
 
 def with_folders_as_pages(text: str, folder: Path) -> str:
-    """Return a page in which a link to a folder is one to its README.md, as on GitHub.
+    """Return a page in which a link to a folder is one to its README.md, as on GitHub, or to the page that is written of it.
 
-    >>> with_folders_as_pages("[why](decisions/), [how](semantics.md), [web](https://x.org)", ROOT / "docs")
-    '[why](decisions/README.md), [how](semantics.md), [web](https://x.org)'
+    >>> with_folders_as_pages("[why](decisions/), [how](sql.md), [web](https://x.org), [what](../udm_examples)", ROOT / "docs")
+    '[why](decisions/README.md), [how](sql.md), [web](https://x.org), [what](gallery/README.md)'
     """
 
     def page(link: re.Match[str]) -> str:
-        is_folder = "://" not in link[2] and (folder / link[2] / "README.md").exists()
-        return f"{link[0].rstrip('/')}/README.md" if is_folder else link[0]
+        linked = (folder / link[2]).resolve()
+        first = WRITTEN.get(linked, linked / "README.md")
+        is_folder = "://" not in link[2] and first.exists()
+        return link[1] + os.path.relpath(first, folder) if is_folder else link[0]
 
     return LINK.sub(page, text)
 
@@ -97,13 +101,13 @@ def _in_rst(paragraph: str) -> Iterator[str]:
 
 
 def _read(app: Sphinx, docname: str, content: list[str]) -> None:
+    content[0] = with_folders_as_pages(content[0], ROOT / PurePosixPath(docname).parent)
     if app.env.doc2path(docname).suffix == ".md":
-        content[0] = with_folders_as_pages(content[0], ROOT / PurePosixPath(docname).parent)
         content[0] = content[0].replace("\n\n```\n", "\n```\n")  # what ends a doctest's answer is no part of it
-        if docname == "docs/glossary":
-            content[0] = with_words_in_the_index(content[0])
-        if docname.startswith("docs/") and docname.rpartition("/")[2] in ("index", "README"):
-            content[0] = with_tables_of_contents(content[0], docname)
+    if docname == "docs/glossary":
+        content[0] = with_words_in_the_index(content[0])
+    if docname.startswith("docs/") and docname.rpartition("/")[2] in ("index", "README"):
+        content[0] = with_tables_of_contents(content[0], docname)
 
 
 def _documented(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
