@@ -95,14 +95,14 @@ types: $(READY) ## mypy --strict over package, examples and tests
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
 
+site: $(READY) ## the pages of docs as a site, with search: open build/site/index.html
+	$(BIN)/python -m sphinx -q -W --keep-going -j $(WORKERS) -c docs . build/site
+
 docs: $(READY) ## write docs/operators and docs/gallery from the docstrings, and the tables of docs (semantics, spark, jobs, secret-profiles)
 	$(BIN)/python -m tests.operator_pages
 	$(BIN)/python -m tests.gallery_pages
 	$(BIN)/python -m tests.spark_matrix
 	$(BIN)/python -m tests.tables
-
-site: $(READY) ## the pages of docs as a site, with search: open build/site/index.html
-	$(BIN)/python -m sphinx -q -W --keep-going -j $(WORKERS) -c docs . build/site
 
 notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks
