@@ -15,6 +15,11 @@ ROOT: Final = Path(__file__).parent.parent
 WRITTEN: Final = {ROOT / "udm_examples": ROOT / "docs" / "gallery" / "README.md"}
 LINK: Final = re.compile(r"(\]\()([^)#\s]+)")
 ENTRY: Final = re.compile(r"(?:- |\d+\. )\[([^\]]+)\]\(([^)#]+\.(?:md|ipynb))\)")
+PLACES: Final = ("", "sources.", "aggregates.", "functions.", "udm.", "sql.", "temporal.")
+"""Where the reference has names of the door."""
+RETURNED: Final = [f"streamdsl.{name}" for name in ("result.Result", "engine.query_session.Session", "engine.outgoing.Outgoing")]
+"""Classes whose objects are made by methods alone."""
+PUBLIC: Final = re.compile(r"(?:sd\.|streamdsl\.(?=[A-Z])|(?=(?:secret|cql|astral|progress)\.))([\w.]*\w)(?:\(.*\))?", re.DOTALL)
 
 
 def with_folders_as_pages(text: str, folder: Path) -> str:
@@ -116,17 +121,12 @@ def _documented(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
 
 def _signed(app: Sphinx, what: str, name: str, obj: Any, options: Any, parameters: str | None, result: str | None) -> Any:
     """Leave out how a class is called that users do not call."""
-    return ("", None) if what == "class" and "_node" in (parameters or "") else None
-
-
-PLACES: Final = ("", "sources.", "aggregates.", "functions.", "udm.", "sql.", "temporal.")
-"""Where the reference has names of the door."""
-PUBLIC: Final = re.compile(r"(?:sd\.|streamdsl\.(?=[A-Z])|(?=(?:secret|cql|astral|progress)\.))([\w.]*\w)(?:\(.*\))?", re.DOTALL)
+    return ("", None) if what == "class" and (name in RETURNED or "_node" in (parameters or "")) else None
 
 
 def _with_names(app: Sphinx, doctree: Any) -> None:
     """Make each public name in code a reference; what is none stays code."""
-    from docutils import nodes
+    from docutils import nodes  # type: ignore[import-untyped]
     from sphinx import addnodes
 
     for code in list(doctree.findall(nodes.literal)):

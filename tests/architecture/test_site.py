@@ -61,7 +61,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     shown = [named(name) for name in documented()]
     shown += [getattr(each, name) for each in shown if isinstance(each, ModuleType) for name in getattr(each, "__all__", [])]
     assert [name for name in sd.__all__ if not any(getattr(sd, name) is each for each in shown)] == []
-    assert [name for name in SUBMODULES if f"streamdsl.{name}" not in documented()] == []
+    assert [name for name in SUBMODULES if not any(each.startswith(f"streamdsl.{name}") for each in documented())] == []
 
 
 def test_every_way_in_and_out_is_on_the_page_of_data() -> None:
