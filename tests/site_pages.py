@@ -19,7 +19,19 @@ PLACES: Final = ("", "sources.", "aggregates.", "functions.", "udm.", "sql.", "t
 """Where the reference has names of the door."""
 RETURNED: Final = [f"streamdsl.{name}" for name in ("result.Result", "engine.query_session.Session", "engine.outgoing.Outgoing")]
 """Classes whose objects are made by methods alone."""
-PUBLIC: Final = re.compile(r"(?:sd\.|streamdsl\.(?=[A-Z])|(?=(?:secret|cql|astral|progress)\.))([\w.]*\w)(?:\(.*\))?", re.DOTALL)
+SPOKEN: Final = {
+    "sd": "",
+    "streamdsl": "",
+    **{name: f"{name}." for name in ("secret", "cql", "astral", "progress")},
+    "query": "Stream.",
+    "stream": "Stream.",
+    "cht": "CHT.",
+    "session": "engine.query_session.Session.",
+    "result": "result.Result.",
+    "trace": "debugger.EventTrace.",
+}
+"""What names on pages begin with, and where the reference has these."""
+PUBLIC: Final = re.compile(rf"({'|'.join(SPOKEN)})\.([\w.]*\w)(?:\(.*\))?", re.DOTALL)
 
 
 def with_folders_as_pages(text: str, folder: Path) -> str:
@@ -132,7 +144,7 @@ def _with_names(app: Sphinx, doctree: Any) -> None:
     for code in list(doctree.findall(nodes.literal)):
         name = PUBLIC.fullmatch(code.astext())
         if name and not isinstance(code.parent, nodes.reference | nodes.title | addnodes.pending_xref):
-            target = {"reftarget": f"streamdsl.{name[1]}", "refdoc": app.env.docname}
+            target = {"reftarget": f"streamdsl.{SPOKEN[name[1]]}{name[2]}", "refdoc": app.env.docname}
             reference = addnodes.pending_xref("", refdomain="py", reftype="obj", **target)
             code.replace_self(reference)
             reference += code
