@@ -13,6 +13,7 @@ from tests.architecture.test_pages import ROOT
 from tests.unit.debugger.test_page import BROWSER, FLAGS
 
 pytest.importorskip("sphinx", reason="pip install 'streamdsl[docs]'")
+pytestmark = pytest.mark.xdist_group("site")
 
 
 @pytest.fixture(scope="module")
