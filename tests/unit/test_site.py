@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import subprocess
 import sys
@@ -9,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import site_pages
 from tests.architecture.test_pages import ROOT
 from tests.unit.debugger.test_page import BROWSER, FLAGS
 
 pytest.importorskip("sphinx", reason="pip install 'streamdsl[docs]'")
 pytestmark = pytest.mark.xdist_group("site")
+
+
+def test_the_examples_of_what_is_made_of_pages_run() -> None:
+    tried = doctest.testmod(site_pages)
+    assert (tried.failed, tried.attempted) == (0, 4)
 
 
 @pytest.fixture(scope="module")
