@@ -33,7 +33,7 @@ WINDOW_PARTS := tests/operators tests/transcripts tests/architecture/test_comple
 UDM_PARTS := tests/unit/udm_examples
 FILE_PARTS := tests/formats tests/unit/jobs/test_run.py tests/architecture/test_tables.py
 
-.PHONY: help environment java demo test laws operator window udm files profile named lint format types doctest docs notebooks sabotage newest bench bench-check \
+.PHONY: help environment java demo test laws operator window udm files profile named lint format types doctest docs site notebooks sabotage newest bench bench-check \
 	check ci clean
 
 help: ## show what there is to make
@@ -95,8 +95,12 @@ types: $(READY) ## mypy --strict over package, examples and tests
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
 
-docs: $(READY) ## write docs/operators from the docstrings, and the tables of docs (semantics, spark, jobs, secret-profiles)
+site: $(READY) ## the pages of docs as a site, with search: open build/site/index.html
+	$(BIN)/python -m sphinx -q -W --keep-going -j $(WORKERS) -c docs . build/site
+
+docs: $(READY) ## write docs/operators and docs/gallery from the docstrings, and the tables of docs (semantics, spark, jobs, secret-profiles)
 	$(BIN)/python -m tests.operator_pages
+	$(BIN)/python -m tests.gallery_pages
 	$(BIN)/python -m tests.spark_matrix
 	$(BIN)/python -m tests.tables
 
@@ -120,7 +124,7 @@ bench: $(READY) ## streamdsl beside its peers, each answer checked (ARGS="tumbli
 bench-check: $(READY) ## what an event costs by window and aggregate: no cell much dearer than recorded (ARGS="--record snapshot")
 	@$(BIN)/python -m benchmarks.studies.matrix $(if $(findstring --record,$(ARGS)),,--check) $(ARGS)
 
-check: lint types doctest notebooks sabotage test ## everything that CI does, in the environment at hand
+check: lint types doctest site notebooks sabotage test ## everything that CI does, in the environment at hand
 
 ci: ## everything that CI does, in a fresh environment in a temporary folder
 	@.ci/run

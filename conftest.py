@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-NEEDS = {Path(__file__).parent / "udm_examples" / "online_learning.py": ("river", "learning")}
+ROOT = Path(__file__).parent
+NEEDS = {ROOT / page: ("river", "learning") for page in ("udm_examples/online_learning.py", "docs/gallery/online_learning.md")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

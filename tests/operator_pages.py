@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -101,10 +101,13 @@ def call(cls: type, name: str) -> str:
 def section(cls: type, name: str) -> str:
     """Return a method's part of a page: its call, what it does, its timeline, its example."""
     receiver = "" if cls is Stream else f" of a `{cls.__name__}`"
-    parts = [f"## `{name}`{receiver}", f"    {call(cls, name)}"]
-    for paragraph in (inspect.getdoc(inspect.getattr_static(cls, name)) or "").split("\n\n"):
-        parts.append(f"```python\n{paragraph}\n\n```" if paragraph.lstrip().startswith(">>>") else paragraph)
-    return "\n\n".join(parts)
+    return "\n\n".join([f"## `{name}`{receiver}", f"    {call(cls, name)}", *paragraphs(inspect.getattr_static(cls, name))])
+
+
+def paragraphs(documented: object) -> Iterator[str]:
+    """Yield the paragraphs of a docstring in Markdown: its examples are code that runs."""
+    for paragraph in (inspect.getdoc(documented) or "").split("\n\n"):
+        yield f"```python\n{paragraph}\n\n```" if paragraph.lstrip().startswith(">>>") else paragraph
 
 
 def page(title: str, methods: list[tuple[type, str]]) -> str:
@@ -114,8 +117,20 @@ def page(title: str, methods: list[tuple[type, str]]) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return every page's text, by its file."""
-    return {FOLDER / f"{name}.md": page(TITLES[name], methods) for name, methods in families().items()}
+    """Return every page's text, by its file; the first lists the others."""
+    listed = [f"- [{TITLES[name]}]({name}.md): {', '.join(_names(methods))}" for name, methods in families().items()]
+    first = ["# Operators", "Every method of a stream, with its timeline and an example.", "\n".join(map(_wrapped_entry, listed))]
+    written = {FOLDER / f"{name}.md": page(TITLES[name], methods) for name, methods in families().items()}
+    return {FOLDER / "README.md": "\n\n".join(first) + "\n", **written}
+
+
+def _names(methods: list[tuple[type, str]]) -> list[str]:
+    """Return the names of methods, each once."""
+    return list(dict.fromkeys(f"`{name}`" for _, name in methods))
+
+
+def _wrapped_entry(text: str) -> str:
+    return textwrap.fill(text, 140, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def semantics(page: str) -> str:
@@ -145,7 +160,7 @@ def _line(text: str) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(f"- {text}", 140, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return _wrapped_entry(f"- {text}")
 
 
 if __name__ == "__main__":
