@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
+from streamdsl.temporal.display import Displayed, Picture
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class EventsOutput(Generic[T]):
         return HistoryOutput(self.cht()).history(fields)
 
 
-class Result(Generic[T]):
+class Result(Displayed, Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
     Events, rows and frames are computed on demand; the history is cached.
@@ -229,5 +230,8 @@ class Result(Generic[T]):
     def __repr__(self) -> str:
         return repr(self.cht()).replace("CHT", "Result", 1)
 
-    def _repr_html_(self) -> str:
-        return self.cht()._repr_html_()
+    def _picture(self) -> Picture | None:
+        return self.cht()._picture()
+
+    def _below(self) -> str:
+        return self.cht()._below()

@@ -37,6 +37,7 @@ from streamdsl.temporal.integers import whole_number
 if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
+    from streamdsl.engine.standing import Standing
     from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
@@ -291,9 +292,20 @@ class Session(RunningQuery[T]):
             )
         return self.traced.timeline()
 
-    def _repr_html_(self) -> str:
-        drawn = "" if self.traced is None else self.timeline().svg()
-        return drawn + text(tree(self.written, self.written))
+    def _picture(self) -> Timeline | None:
+        return self._standing().timeline() if self.traced is None else self.timeline()
+
+    def _below(self) -> str:
+        return self._standing().html() + text(tree(self.written, self.written))
+
+    def _standing(self) -> Standing:
+        from streamdsl.engine.standing import Reached, Standing
+
+        reached = {
+            name: Reached(each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
+        }
+        out = Reached(self._egress.cti, self._egress.cti, f"{self.output.events_in:,} out")
+        return Standing({**reached, "output": out}, self.unit, self.why_no_output())
 
     @functools.cached_property
     def types(self) -> Hints:

@@ -10,6 +10,7 @@ from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
@@ -70,7 +71,7 @@ def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
         rows.sort(key=lambda row: (life := (row.le, row.re), rank(row) if life in ties else ()))
 
 
-class CHT(Generic[T]):
+class CHT(Displayed, Generic[T]):
     """A multiset of rows `(le, re, payload)`, without ids and order of arrival; rows with empty lifetimes are left out.
 
     >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
@@ -188,7 +189,10 @@ class CHT(Generic[T]):
         more = [f"  ... {len(self) - _SHOWN} rows more"] if len(self) > _SHOWN else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 
-    def _repr_html_(self) -> str:
+    def _picture(self) -> Timeline | None:
+        return self.timeline() if 0 < len(self) <= _SHOWN else None
+
+    def _below(self) -> str:
         from streamdsl.temporal.pandas_frames import payload_columns
 
         rows = self._rows[:_SHOWN]
@@ -196,8 +200,7 @@ class CHT(Generic[T]):
         times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
         shown = [*times, *(map(repr, values) for values in columns.values())]
         more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
-        drawn = self.timeline().svg() if 0 < len(self) <= _SHOWN else ""
-        return drawn + table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
+        return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
 def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRow[T]]:

@@ -1,12 +1,17 @@
-"""What Jupyter shows: histories and results as tables, queries and plans as trees."""
+"""What Jupyter shows by itself: pictures above tables and trees."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from html import escape
+
+import pytest
 
 import streamdsl as sd
 from streamdsl import cql
+from streamdsl.errors import UserCodeError
 
 ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "v": None})])
 
@@ -73,3 +78,71 @@ def test_what_a_push_has_caused_is_a_picture_above_its_numbers() -> None:
     picture, numbers = out._repr_html_().split("</svg>")
     assert ">n=2<" in picture
     assert numbers == "<pre>3 events: 1 insert, 1 retract, 1 cti</pre>"
+
+
+def test_a_session_is_shown_by_how_far_it_has_come() -> None:
+    x = sd.source("x", unit="s", progress=sd.Progress.slack("3s"))
+    session = x.union(sd.source("<y>", unit="s")).tumbling_window("10s").aggregate(n=sd.count()).open("final")
+    assert "<svg" not in session._repr_html_()
+    session.push([sd.point("a", 13, 7), sd.point("b", 33, 7)], "x")
+    session.push([sd.point("c", 22, 3), sd.Cti(12)], "<y>")
+    picture, below = session._repr_html_().split("</svg>")
+    for behind in ("3s behind", "21s behind", "23s behind"):
+        assert f">{behind}<" in picture
+    titles, x_row, y_row, output_row = re.findall(r"<tr>(.*?)</tr>", below)
+    assert ">behind by<" in titles
+    assert [cell in x_row for cell in (">x<", ">2 in<", ">1970-01-01T00:00:33Z<", ">1970-01-01T00:00:30Z<", ">3s<")] == [True] * 5
+    assert [cell in y_row for cell in (">&lt;y&gt;<", ">1 in<", ">1970-01-01T00:00:12Z<", ">21s<")] == [True] * 4
+    assert [cell in output_row for cell in (">0 out<", ">1970-01-01T00:00:10Z<", ">23s<")] == [True] * 3
+    assert "source &#x27;&lt;y&gt;&#x27; has only reached the CTI" in below
+    assert "└─ source" in below
+
+
+def test_a_session_that_has_failed_or_ended_is_still_shown() -> None:
+    session = sd.source("x").select(lambda e: 1 // e).open()
+    session.push([sd.point("a", 3, 1), sd.Cti(4)])
+    with pytest.raises(UserCodeError):
+        session.push([sd.point("b", 5, 0)])
+    assert "2 in" in session._repr_html_()
+    ended = sd.source("x").open()
+    ended.push([sd.point("a", 3, 1)])
+    ended.close()
+    assert ">inf<" in ended._repr_html_()
+
+
+def test_a_traced_session_is_shown_by_its_events() -> None:
+    session = sd.source("x").open()
+    session.trace()
+    session.push([sd.point("a", 3, "A"), sd.Cti(7)])
+    picture, below = session._repr_html_().split("</svg>")
+    assert ">A<" in picture
+    assert "1 in" in below
+
+
+def test_streams_that_wait_for_an_aggregate_show_what_flows_into_them() -> None:
+    trips = sd.source("<trips>")
+    for stream in (trips.group_by("zone"), trips.tumbling_window(10), trips.group_by("zone").tumbling_window(10)):
+        picture, below = stream._repr_html_().split("</svg>")
+        assert "&lt;trips&gt;" in picture
+        assert below.startswith(f"<pre>&lt;{type(stream).__name__} ")
+
+
+def test_an_answer_of_a_trace_is_a_picture_above_its_tree() -> None:
+    session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+    trace = session.trace()
+    for event in (sd.point("a", 3, "A"), sd.point("b", 4, "B")):
+        session.push([event])
+    why = trace.why((0, 10, {"n": 2}))
+    assert [lane.title for lane in why.timeline().lanes] == ["trips", "windows", "answer"]
+    assert [(lane.le.tolist(), lane.re.tolist()) for lane in why.timeline().lanes] == [([3, 4], [4, 5]), ([0], [10]), ([0], [10])]
+    taken_back = trace.why(trace.output[1])
+    trips, answer = taken_back.timeline().lanes
+    assert [trips.payload(0), answer.payload(0), answer.re[0], answer.was[0]] == ["B", sd.Record(n=1), 0, 10]
+    effects = trace.effects(trace.input[1].event)
+    assert str(effects.timeline()).splitlines()[3:] == [
+        "window_aggregate_1:",
+        "  n=2             : [=========)",
+        "  n=1             : xxxxxxxxxxx  # RE 10 -> 0",
+    ]
+    for answered in (why, taken_back, effects):
+        assert answered._repr_html_() == f"{answered.timeline().svg()}<pre>{escape(str(answered))}</pre>"

@@ -1,0 +1,91 @@
+"""How a session stands, as Jupyter shows it: how far each source and the output have come, and what is behind what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamdsl.temporal.html import table
+from streamdsl.temporal.time import INFINITY, MIN_TIME, PER_SECOND, Unit, format_time, is_calendar
+
+if TYPE_CHECKING:
+    from streamdsl.pictures.timeline_picture import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a source or the output has come: its CTI, and the largest time that it has had."""
+
+    cti: int
+    furthest: int
+    events: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The sources of a session and its output, by name, and why there is no more output."""
+
+    reached: Mapping[str, Reached]
+    unit: Unit | None
+    why: str | None
+
+    @property
+    def furthest(self) -> int:
+        """The largest finite time that any of them has had, MIN_TIME if none has had one."""
+        times = (time for each in self.reached.values() for time in (each.cti, each.furthest))
+        return max((time for time in times if time != INFINITY), default=MIN_TIME)
+
+    def lag(self, name: str) -> str:
+        """Return how far a CTI is behind the furthest time, as text; "" if it is not, or has no place on the line of time."""
+        cti = self.reached[name].cti
+        return "" if cti == MIN_TIME or cti >= self.furthest else _long(self.furthest - cti, self.unit)
+
+    def timeline(self) -> Timeline | None:
+        """Return the picture: a lane for each, with its CTI, and from there a bar as long as its lag; None before any event."""
+        from streamdsl.pictures.lanes import Lane
+        from streamdsl.pictures.timeline_picture import Timeline
+
+        if self.furthest == MIN_TIME:
+            return None
+        lanes = []
+        for name, each in self.reached.items():
+            behind = self.lag(name)
+            le, re = (np.array([time] if behind else [], dtype=np.int64) for time in (each.cti, self.furthest))
+            ctis = np.array([each.cti] if each.cti != MIN_TIME else [], dtype=np.int64)
+            role = "input" if name in list(self.reached)[:-1] else "output"
+            lanes.append(Lane(name, le, re, [f"{behind} behind"].__getitem__, ctis=ctis, note=each.events, role=role))
+        return Timeline(lanes, self.unit)
+
+    def html(self) -> str:
+        """Return the same as a table, and what holds the output back."""
+        rows = [
+            [name, each.events, _time(each.furthest, self.unit), _time(each.cti, self.unit), self.lag(name)]
+            for name, each in self.reached.items()
+        ]
+        titles = ["", "events", "furthest LE or CTI", "CTI", "behind by"]
+        return table(titles, (map(escape, row) for row in rows)) + (f"<p>{escape(self.why)}</p>" if self.why else "")
+
+
+def _time(time: int, unit: Unit | None) -> str:
+    return "none yet" if time == MIN_TIME else format_time(time, unit)
+
+
+def _long(ticks: int, unit: Unit | None) -> str:
+    """Return a duration as text: in the units of a clock, or in ticks.
+
+    >>> _long(90_061, "s"), _long(1_500, "ms"), _long(90, None)
+    ('1d 1h 1m 1s', '1.5s', '90')
+    """
+    if not is_calendar(unit):
+        return f"{ticks}"
+    seconds, part = divmod(ticks, PER_SECOND[unit or "us"])
+    found = []
+    for name, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        count, seconds = divmod(seconds, size)
+        found += [f"{count}{name}"] if count else []
+    rest = f"{seconds + part / PER_SECOND[unit or 'us']:.9f}".rstrip("0").rstrip(".")
+    return " ".join([*found, *([f"{rest}s"] if rest != "0" or not found else [])])
