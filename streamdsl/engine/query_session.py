@@ -293,11 +293,15 @@ class Session(RunningQuery[T]):
         return self.traced.timeline()
 
     def _picture(self) -> Timeline | None:
-        return self._standing().timeline() if self.traced is None else self.timeline()
+        return self._standing.timeline() if self.traced is None else self.timeline()
 
     def _below(self) -> str:
-        return self._standing().html() + text(tree(self.written, self.written))
+        return self._standing.html(self.why_no_output()) + text(tree(self.written, self.written))
 
+    def __repr__(self) -> str:
+        return f"<Session: {self._standing}>"
+
+    @property
     def _standing(self) -> Standing:
         from streamdsl.engine.standing import Reached, Standing
 
@@ -305,7 +309,7 @@ class Session(RunningQuery[T]):
             name: Reached(each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
         }
         out = Reached(self._egress.cti, self._egress.cti, f"{self.output.events_in:,} out")
-        return Standing({**reached, "output": out}, self.unit, self.why_no_output())
+        return Standing({**reached, "output": out}, self.unit)
 
     @functools.cached_property
     def types(self) -> Hints:

@@ -27,11 +27,17 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The sources of a session and its output, by name, and why there is no more output."""
+    """The sources of a session and its output, by name.
+
+    >>> print(Standing({"trips": Reached(30, 33, "7 in"), "output": Reached(20, 20, "2 out")}, None))
+    trips 7 in, CTI 30; output 2 out, CTI 20
+    """
 
     reached: Mapping[str, Reached]
     unit: Unit | None
-    why: str | None
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name} {each.events}, CTI {_time(each.cti, self.unit)}" for name, each in self.reached.items())
 
     @property
     def furthest(self) -> int:
@@ -60,14 +66,14 @@ class Standing:
             lanes.append(Lane(name, le, re, [f"{behind} behind"].__getitem__, ctis=ctis, note=each.events, role=role))
         return Timeline(lanes, self.unit)
 
-    def html(self) -> str:
+    def html(self, why: str | None) -> str:
         """Return the same as a table, and what holds the output back."""
         rows = [
             [name, each.events, _time(each.furthest, self.unit), _time(each.cti, self.unit), self.lag(name)]
             for name, each in self.reached.items()
         ]
         titles = ["", "events", "furthest LE or CTI", "CTI", "behind by"]
-        return table(titles, (map(escape, row) for row in rows)) + (f"<p>{escape(self.why)}</p>" if self.why else "")
+        return table(titles, (map(escape, row) for row in rows)) + (f"<p>{escape(why)}</p>" if why else "")
 
 
 def _time(time: int, unit: Unit | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from html import escape
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.errors import UserCodeError
+from streamdsl.testing import check_udm
 
 ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "v": None})])
 
@@ -96,6 +98,9 @@ def test_a_session_is_shown_by_how_far_it_has_come() -> None:
     assert [cell in output_row for cell in (">0 out<", ">1970-01-01T00:00:10Z<", ">23s<")] == [True] * 3
     assert "source &#x27;&lt;y&gt;&#x27; has only reached the CTI" in below
     assert "└─ source" in below
+    assert repr(session) == (
+        "<Session: x 2 in, CTI 1970-01-01T00:00:30Z; <y> 1 in, CTI 1970-01-01T00:00:12Z; output 0 out, CTI 1970-01-01T00:00:10Z>"
+    )
 
 
 def test_a_session_that_has_failed_or_ended_is_still_shown() -> None:
@@ -146,3 +151,17 @@ def test_an_answer_of_a_trace_is_a_picture_above_its_tree() -> None:
     ]
     for answered in (why, taken_back, effects):
         assert answered._repr_html_() == f"{answered.timeline().svg()}<pre>{escape(str(answered))}</pre>"
+
+
+def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
+    @sd.uda
+    def spread(prices: Sequence[float]) -> float:
+        return max(prices) - min(prices)
+
+    report = check_udm(spread)
+    shown = report._repr_html_()
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", shown)[1:]]
+    assert [row[0] for row in rows] == list(report.held)
+    assert ["order_insensitive", "Members in any order give the same result.", "30 examples"] in rows
+    assert f"{len(report.skipped)} laws are not of it" in shown
+    assert "clipping: it is time-insensitive" in shown
