@@ -11,6 +11,7 @@ from streamdsl.temporal.display import Displayed, Picture
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
+    import altair
     import pandas as pd
     import polars as pl
 
@@ -220,6 +221,18 @@ class Result(Displayed, Generic[T]):
         history = self._output.history(self._fields)
         shape = history.memo["shape"] if history.memo else "record"
         return Timeline([columns_lane("", history.le, history.re, history.fields, shape)], self.unit)
+
+    def chart(self, y: str | Sequence[str] | None = None, by: str | None = None) -> altair.VConcatChart:
+        """Return the rows as a chart of Altair that zooms: `timeline().chart(y, by)` (docs/pictures.md).
+
+        Lifetimes are bars and points. With `y`, a numeric field or several, their values are steps, with a line for each value of
+        the field `by`; of many rows it shows bins, and says so. Needs `streamdsl[viz]`; raises as `Timeline.chart` does.
+
+        >>> chart = Result.from_cht(CHT.from_rows([(1, 5, {"n": 2}), (5, 9, {"n": 3})])).chart(y="n")
+        >>> [row["value"] for row in chart.to_dict()["vconcat"][0]["layer"][0]["data"]["values"]]
+        [2.0, 3.0]
+        """
+        return self.timeline().chart(y, by)
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

@@ -37,6 +37,7 @@ from streamdsl.windows import Session as SessionWindow
 if TYPE_CHECKING:
     import os
 
+    import altair
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -1362,6 +1363,28 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl import query_timeline
 
         return query_timeline.timeline(self._node, self._bindings, bindings, windows, until)
+
+    def chart(
+        self,
+        y: str | Sequence[str] | None = None,
+        by: str | None = None,
+        windows: bool = False,
+        bindings: Mapping[str, Any] | None = None,
+        until: TimeLike | None = None,
+    ) -> altair.VConcatChart:
+        """Run the query over its bounded inputs, and return a chart of Altair that zooms: input above output, as in `timeline`.
+
+        With `y`, a numeric field of the output or several, the output is drawn as steps, with a line for each value of the field
+        `by` (docs/pictures.md). The others are those of `timeline`. Needs `streamdsl[viz]`; raises `QueryError` for an unbound
+        source, and as `Timeline.chart` does.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 5, "A"), (4, 12, "B")])
+        >>> chart = trips.snapshot_window().aggregate(n=sd.count()).chart(y="n")
+        >>> [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]]
+        ['input', 'output']
+        """
+        return self.timeline(windows, bindings, until).chart(y, by)
 
     def draw(self) -> FlowChart:
         """Return a picture of the plan: `print` shows it as Mermaid text, Jupyter as SVG, and `.save("plan.svg")` writes it.

@@ -30,6 +30,7 @@ METADATA: Final = {
 MOST_LINES: Final = 40
 """The lines of a difference that are shown."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_CHART_ID: Final = re.compile(r"\baltair-viz-[0-9a-f]{32}\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _OF_THE_MACHINE: Final = re.compile(r"(?<![\w.])/(?:home|tmp|root|usr|var|work|Users)/")
 
@@ -44,17 +45,17 @@ def executed(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def cleaned(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return a notebook without what differs from run to run: metadata, what goes to stderr, and places in memory."""
-    made = deepcopy(notebook)
+    """Return a notebook without what differs from run to run: metadata, what goes to stderr, places in memory, ids of charts."""
+    made, ids = deepcopy(notebook), dict[str, str]()
     made.metadata = nbformat.from_dict(METADATA)
     for cell in made.cells:
         cell.metadata = nbformat.from_dict({})
         if cell.cell_type == "code":
-            cell.outputs = [nbformat.from_dict(each) for each in _outputs(cell)]
+            cell.outputs = [nbformat.from_dict(each) for each in _outputs(cell, ids)]
     return made
 
 
-def _outputs(cell: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
+def _outputs(cell: nbformat.NotebookNode, ids: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the outputs of a cell; what was printed in several parts is one."""
     printed = ""
     for output in cell.outputs:
@@ -64,17 +65,21 @@ def _outputs(cell: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
         if printed:
             yield _printed(printed)
             printed = ""
-        yield {**output, "metadata": {}, "data": {mime: _without_addresses(value) for mime, value in output.data.items()}}
+        yield {**output, "metadata": {}, "data": {mime: _stable(value, ids) for mime, value in output.data.items()}}
     if printed:
         yield _printed(printed)
 
 
 def _printed(text: str) -> dict[str, Any]:
-    return {"output_type": "stream", "name": "stdout", "text": _without_addresses(text)}
+    return {"output_type": "stream", "name": "stdout", "text": _stable(text, {})}
 
 
-def _without_addresses(value: Any) -> Any:
-    return _ADDRESS.sub("0x...", value) if isinstance(value, str) else value
+def _stable(value: Any, ids: dict[str, str]) -> Any:
+    """Return a text without places in memory, and with charts numbered that Altair has given an id by chance."""
+    if not isinstance(value, str):
+        return value
+    numbered = _CHART_ID.sub(lambda found: ids.setdefault(found[0], f"altair-viz-{len(ids) + 1}"), value)
+    return _ADDRESS.sub("0x...", numbered)
 
 
 def shown(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:

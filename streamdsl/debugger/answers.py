@@ -252,7 +252,7 @@ class OperatorEffect:
     prevented: tuple[CHTRow[Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Effects(Explanation):
     """What an input event has changed, operator by operator along the flow: the run with it, compared to the run without it.
 
@@ -273,6 +273,9 @@ class Effects(Explanation):
 
     def _picture(self) -> Timeline | None:
         return self.timeline() if self.operators else None
+
+    def __repr__(self) -> str:
+        return f"Effects({event_text(self.event, self.unit)}, at {len(self.operators)} operators)"
 
     def __str__(self) -> str:
         late = f" ({self.late})" if self.late else ""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, Retract
-from streamdsl.temporal.payload import show
+from streamdsl.temporal.payload import fields_of, show
 from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
@@ -42,6 +42,8 @@ class Lane:
     """`"input"`, `"output"` or `"windows"`, of which each looks its own way."""
     members: Sequence[Lane] | None = None
     """Of windows: the members of each."""
+    columns: Mapping[str, Any] | None = None
+    """The fields of the payloads, where they are at hand in columns."""
 
     def __len__(self) -> int:
         return len(self.le)
@@ -55,6 +57,20 @@ class Lane:
     def times(self) -> list[Ticks]:
         """All times that are drawn, and those of members."""
         return [self.le, self.re, self.was, self.ctis]
+
+    def fields(self) -> list[str]:
+        """Return the names of the payloads' fields."""
+        if self.columns is not None:
+            return list(self.columns)
+        return list(dict.fromkeys(name for row in range(len(self)) for name, _ in fields_of(self.payload(row))))
+
+    def column(self, name: str) -> list[Any] | None:
+        """Return a field of each payload, None where one lacks it; None for one that none has."""
+        if name not in self.fields():
+            return None
+        if self.columns is not None:
+            return [plain_value(value) for value in self.columns[name]]
+        return [dict(fields_of(self.payload(row))).get(name) for row in range(len(self))]
 
     def noted(self, note: str) -> Lane:
         """Return the same lane with a note beside its title."""
@@ -82,7 +98,13 @@ class Lane:
         was = self.was[rows] if len(self.was) else self.was
         members = None if self.members is None else [self.members[row] for row in numbers]
         return replace(
-            self, le=self.le[rows], re=self.re[rows], was=was, members=members, payload=lambda row: self.payload(numbers[row])
+            self,
+            le=self.le[rows],
+            re=self.re[rows],
+            was=was,
+            members=members,
+            columns=None,
+            payload=lambda row: self.payload(numbers[row]),
         )
 
     def sample(self, most: int) -> Lane:
@@ -120,7 +142,7 @@ def columns_lane(title: str, le: Ticks, re: Ticks, fields: Mapping[str, Any], sh
         values = {name: plain_value(column[row]) for name, column in fields.items()}
         return values if shape == "record" else tuple(values.values()) if shape == "tuple" else next(iter(values.values()), None)
 
-    return Lane(title, le, re, payload, role=role)
+    return Lane(title, le, re, payload, role=role, columns=fields)
 
 
 def plain_value(value: Any) -> Any:

@@ -20,6 +20,7 @@ from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
 from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
+    import altair
     import pandas as pd
 
     from streamdsl.pictures.timeline_picture import Timeline
@@ -168,6 +169,18 @@ class CHT(Displayed, Generic[T]):
         from streamdsl.pictures.timeline_picture import Timeline
 
         return Timeline([rows_lane("", self._rows, "output")], self.unit)
+
+    def chart(self, y: str | Sequence[str] | None = None, by: str | None = None) -> altair.VConcatChart:
+        """Return the rows as a chart of Altair that zooms: `timeline().chart(y, by)` (docs/pictures.md).
+
+        Lifetimes are bars and points. With `y`, a numeric field or several, their values are steps, with a line for each value of
+        the field `by`; of many rows it shows bins, and says so. Needs `streamdsl[viz]`; raises as `Timeline.chart` does.
+
+        >>> chart = CHT.from_rows([(1, 5, {"n": 2}), (4, 9, {"n": 3})]).chart()
+        >>> [row["name"] for row in chart.to_dict()["data"]["values"]]
+        ['n=2', 'n=3']
+        """
+        return self.timeline().chart(y, by)
 
     def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
         return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)

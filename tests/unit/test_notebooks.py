@@ -45,7 +45,8 @@ def test_a_difference_is_named_by_its_cell_and_shown_by_line(ran: nbformat.Noteb
     stored.cells[1].outputs[1].data["image/png"] = "iVBORw0KGgo="
     assert list(run_notebooks.differences(stored, ran)) == [
         "cell 1 (b), output 1, image/png: stored, but the run gives none",
-        "cell 1 (b), output 1, text/plain:\n  --- stored\n  +++ now\n  @@ -1,2 +1,2 @@\n   Result\n  -  [1, 6) 'A'\n  +  [1, 5) 'A'",
+        "cell 1 (b), output 1, text/plain:\n"
+        "  --- stored\n  +++ now\n  @@ -1,2 +1,2 @@\n   Result\n  -  [1, 6) 'A'\n  +  [1, 5) 'A'",
     ]
 
 

@@ -417,6 +417,8 @@ def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
     assert repr(why) == "Why([0, 10) n=1 most=7, of 1 input rows)"
     assert repr(why.tree) == "Cause(window_aggregate_1: [0, 10) n=1 most=7, of 1)"
     assert "&lt;- source:trips" in why._repr_html_()
+    assert repr(trace.effects(trace.input[0].event)) == "Effects(insert 'a' [3, 4), at 3 operators)"
+    assert repr(trace.why_not(lambda e: e.most == 2)) == "WhyNot(operator where_1)"
     assert why.windows == [(0, 10)]
     assert why.events == [("trips", trace.input[0].event)]
 

@@ -1,0 +1,127 @@
+"""The values of fields over lifetimes: level while a row lives, and a step where the next one begins."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from math import isnan, nan
+from numbers import Real
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from streamdsl.errors import QueryError, shortened
+from streamdsl.pictures.axis import TimeAxis
+from streamdsl.pictures.lanes import Lane
+from streamdsl.temporal.time import format_time
+
+MOST_ROWS: Final = 2_000
+"""The values of which each has a level of its own."""
+MOST_SERIES: Final = 24
+
+
+class Level(NamedTuple):
+    """A value while a row lives, or of a bin the mean of the rows that begin in it, and their range."""
+
+    series: int
+    le: int
+    re: int
+    value: float
+    low: float
+    high: float
+    tip: str
+
+
+class Join(NamedTuple):
+    """A step from one row of a series to the next, where they meet."""
+
+    series: int
+    at: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The levels of some series, and the steps between them; with `is_binned` a level is a bin of rows."""
+
+    series: Sequence[str]
+    title: str
+    levels: Sequence[Level]
+    joins: Sequence[Join] = ()
+    note: str = ""
+    is_binned: bool = False
+
+
+def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, bins: int) -> Steps:
+    """Return the values of fields of a lane's rows. A value that is None or NaN is a gap; rows that overlap do not meet.
+
+    Raises `QueryError` for a field that there is not, or that is no number, and for more series than can be told apart.
+    """
+    names: dict[str, int] = {}
+    keys = [None] * len(lane) if by is None else _column(lane, by)
+    levels = [
+        Level(names.setdefault(_name(key, field, by, fields), len(names)), le, re, value, value, value, "")
+        for field in fields
+        for key, le, re, value in zip(keys, lane.le.tolist(), lane.re.tolist(), _numbers(lane, field), strict=True)
+        if not isnan(value)
+    ]
+    if len(names) > MOST_SERIES:
+        raise QueryError(
+            f"{len(names)} lines cannot be told apart, at most {MOST_SERIES} are drawn",
+            hint="chart the rows that matter: where(...)",
+        )
+    if len(levels) > MOST_ROWS:
+        note = f"{len(levels):,} values in {bins} bins: mean and range of those that begin in each"
+        binned = _binned(levels, axis, bins)
+        return Steps(list(names), by or "field", binned, _joins(binned), note, True)
+    shown = [level._replace(tip=f"{format_time(level.le, axis.unit)}: {level.value:g}") for level in levels]
+    return Steps(list(names), by or "field", shown, _joins(levels))
+
+
+def _name(key: object, field: str, by: str | None, fields: Sequence[str]) -> str:
+    """Return the name of a series: that of its field, or the value of `by`, or both."""
+    if by is None:
+        return field
+    return f"{key}" if len(fields) == 1 else f"{key} {field}"
+
+
+def _column(lane: Lane, name: str) -> Sequence[Any]:
+    found = lane.column(name)
+    if found is None:
+        there = ", ".join(map(repr, lane.fields())) or "none"
+        raise QueryError(f"the rows have no field {name!r} to draw", hint=f"their fields are: {there}")
+    return found
+
+
+def _numbers(lane: Lane, name: str) -> Iterator[float]:
+    """Yield a field as floats, None as NaN."""
+    for value in _column(lane, name):
+        if value is not None and not isinstance(value, (Real, Decimal)):
+            raise QueryError(f"{name!r} is no number but {shortened(value)}", hint="y= takes fields of numbers, by= takes any")
+        yield nan if value is None else float(value)
+
+
+def _joins(levels: Sequence[Level]) -> list[Join]:
+    return [
+        Join(one.series, one.re, one.value, other.value)
+        for one, other in pairwise(sorted(levels))
+        if one.series == other.series and one.re == other.le
+    ]
+
+
+def _binned(levels: Sequence[Level], axis: TimeAxis, bins: int) -> list[Level]:
+    """Return the mean and the range of the values that begin in each bin, series by series."""
+    edges = axis.edges(bins)
+    found: dict[tuple[int, int], list[float]] = {}
+    for level in levels:
+        found.setdefault((level.series, min(bisect_right(edges, level.le), bins) - 1), []).append(level.value)
+    return [_bin(series, edges[place], edges[place + 1], values, axis) for (series, place), values in found.items()]
+
+
+def _bin(series: int, le: int, re: int, values: Sequence[float], axis: TimeAxis) -> Level:
+    low, high = min(values), max(values)
+    tip = f"{format_time(le, axis.unit)}: {len(values)} values from {low:g} to {high:g}"
+    return Level(series, le, re, fmean(values), low, high, tip)
