@@ -66,7 +66,7 @@ class Outgoing(Displayed, Generic[T]):
     def __repr__(self) -> str:
         rows, ctis = self.changes(), len(self) - sum(len(each.rows) for each in self._sent)
         inserts = int(np.count_nonzero(rows.re_old == rows.le))
-        return f"{len(self)} events: {inserts} insert, {len(rows) - inserts} retract, {ctis} cti"
+        return f"{len(self)} event{'s' * (len(self) != 1)}: {inserts} insert, {len(rows) - inserts} retract, {ctis} cti"
 
     def events(self) -> list[Event[T]]:
         """Return the events."""

@@ -31,6 +31,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 
-class Session(RunningQuery[T]):
+class Session(Displayed, RunningQuery[T]):
     """A running query: events in by `push`, the output that they cause out, CTIs included.
 
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code, or an

@@ -21,7 +21,6 @@ from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
-from streamdsl.temporal.display import Displayed
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
@@ -34,7 +33,7 @@ T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
 
-class RunningQuery(Displayed, ABC, Generic[T]):
+class RunningQuery(ABC, Generic[T]):
     """A plan that runs. Its sources and its output may be published: then other queries are attached to them, and leave again.
 
     `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live

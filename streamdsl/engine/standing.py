@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamdsl.temporal.html import table
-from streamdsl.temporal.time import INFINITY, MIN_TIME, PER_SECOND, Unit, format_time, is_calendar
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, PER_SECOND, Unit, format_time, is_calendar
 
 if TYPE_CHECKING:
+    from streamdsl.pictures.lanes import Lane
     from streamdsl.pictures.timeline_picture import Timeline
 
 
@@ -51,20 +52,25 @@ class Standing:
         return "" if cti == MIN_TIME or cti >= self.furthest else _long(self.furthest - cti, self.unit)
 
     def timeline(self) -> Timeline | None:
-        """Return the picture: a lane for each, with its CTI, and from there a bar as long as its lag; None before any event."""
-        from streamdsl.pictures.lanes import Lane
+        """Return the picture: a lane for each, with its CTI, and from there a bar as long as its lag; None before any event.
+
+        Of what has no CTI yet the furthest time is a point.
+        """
         from streamdsl.pictures.timeline_picture import Timeline
 
-        if self.furthest == MIN_TIME:
-            return None
-        lanes = []
-        for name, each in self.reached.items():
-            behind = self.lag(name)
-            le, re = (np.array([time] if behind else [], dtype=np.int64) for time in (each.cti, self.furthest))
-            ctis = np.array([each.cti] if each.cti != MIN_TIME else [], dtype=np.int64)
-            role = "input" if name in list(self.reached)[:-1] else "output"
-            lanes.append(Lane(name, le, re, [f"{behind} behind"].__getitem__, ctis=ctis, note=each.events, role=role))
-        return Timeline(lanes, self.unit)
+        return None if self.furthest == MIN_TIME else Timeline(map(self._lane, self.reached), self.unit)
+
+    def _lane(self, name: str) -> Lane:
+        from streamdsl.pictures.lanes import Lane
+
+        each = self.reached[name]
+        rows = [(each.cti, self.furthest, f"{self.lag(name)} behind")] if self.lag(name) else []
+        if each.cti == MIN_TIME < each.furthest:
+            rows = [(each.furthest, each.furthest + CHRONON, "no CTI yet")]
+        le, re = (np.array([row[end] for row in rows], dtype=np.int64) for end in (0, 1))
+        ctis = np.array([each.cti] if each.cti != MIN_TIME else [], dtype=np.int64)
+        role = "output" if name == list(self.reached)[-1] else "input"
+        return Lane(name, le, re, lambda row: rows[row][2], ctis=ctis, note=each.events, role=role)
 
     def html(self, why: str | None) -> str:
         """Return the same as a table, and what holds the output back."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.pictures.axis import TimeAxis
 from streamdsl.pictures.bins import live, packed, said
-from streamdsl.pictures.chart_steps import Steps, steps_of
+from streamdsl.pictures.chart_steps import Levels, steps_of
 from streamdsl.pictures.lanes import Lane
 from streamdsl.pictures.svg import COLOURS
 from streamdsl.temporal.time import CHRONON, INFINITY, PER_SECOND, format_time, is_calendar
@@ -79,7 +79,7 @@ class _Panel:
         note = f"{said(len(self.lane), BINS, np.array(counts))}; below, {len(sample)} of them"
         return [self._titled(self._density(counts), note), self._rows(sample, self._lines(sample))]
 
-    def steps(self, steps: Steps) -> Any:
+    def steps(self, steps: Levels) -> Any:
         """Return the values of fields as steps, or of many rows their mean and range by bin."""
         names = list(steps.series)
         scale = alt.Scale(domain=names, range=[COLOURS[n % len(COLOURS)] for n in range(len(names))])
@@ -89,7 +89,7 @@ class _Panel:
             {**each._asdict(), "series": names[each.series], "le": self._time(each.le), "re": self._time(each.re)}
             for each in steps.levels
         ]
-        joins = [{**each._asdict(), "series": names[each.series], "at": self._time(each.at)} for each in steps.joins]
+        joins = [{**each._asdict(), "series": names[each.series], "at": self._time(each.at)} for each in steps.rises]
         base = self._base(levels, "le").encode(x2="re:Q", color=colour, tooltip=_TIP)
         layers = [
             base.mark_rule(strokeWidth=2.5).encode(y=_values("value")),

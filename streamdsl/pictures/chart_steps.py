@@ -34,7 +34,7 @@ class Level(NamedTuple):
     tip: str
 
 
-class Join(NamedTuple):
+class Rise(NamedTuple):
     """A step from one row of a series to the next, where they meet."""
 
     series: int
@@ -44,18 +44,18 @@ class Join(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Steps:
+class Levels:
     """The levels of some series, and the steps between them; with `is_binned` a level is a bin of rows."""
 
     series: Sequence[str]
     title: str
     levels: Sequence[Level]
-    joins: Sequence[Join] = ()
+    rises: Sequence[Rise] = ()
     note: str = ""
     is_binned: bool = False
 
 
-def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, bins: int) -> Steps:
+def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, bins: int) -> Levels:
     """Return the values of fields of a lane's rows. A value that is None or NaN is a gap; rows that overlap do not meet.
 
     Raises `QueryError` for a field that there is not, or that is no number, and for more series than can be told apart.
@@ -76,9 +76,9 @@ def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, 
     if len(levels) > MOST_ROWS:
         note = f"{len(levels):,} values in {bins} bins: mean and range of those that begin in each"
         binned = _binned(levels, axis, bins)
-        return Steps(list(names), by or "field", binned, _joins(binned), note, True)
+        return Levels(list(names), by or "field", binned, _rises(binned), note, True)
     shown = [level._replace(tip=f"{format_time(level.le, axis.unit)}: {level.value:g}") for level in levels]
-    return Steps(list(names), by or "field", shown, _joins(levels))
+    return Levels(list(names), by or "field", shown, _rises(levels))
 
 
 def _name(key: object, field: str, by: str | None, fields: Sequence[str]) -> str:
@@ -104,9 +104,9 @@ def _numbers(lane: Lane, name: str) -> Iterator[float]:
         yield nan if value is None else float(value)
 
 
-def _joins(levels: Sequence[Level]) -> list[Join]:
+def _rises(levels: Sequence[Level]) -> list[Rise]:
     return [
-        Join(one.series, one.re, one.value, other.value)
+        Rise(one.series, one.re, one.value, other.value)
         for one, other in pairwise(sorted(levels))
         if one.series == other.series and one.re == other.le
     ]

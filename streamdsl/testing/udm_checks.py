@@ -40,7 +40,9 @@ class UdmReport(Displayed):
         return "\n".join([f"<UdmReport {self.module}: {len(self.held)} laws hold>", *held, *skipped])
 
     def _below(self) -> str:
-        statements = {law.name: law.statement for law in (*LAWS, *LAWS_IN_ORDER)}
+        tried = {*self.held, *self.skipped}
+        laws = LAWS_IN_ORDER if tried <= {law.name for law in LAWS_IN_ORDER} else LAWS
+        statements = {law.name: law.statement for law in laws}
         held = [[name, statements.get(name, ""), f"{n} examples"] for name, n in self.held.items()]
         skipped = [f"{', '.join(names)}: {reason}" for reason, names in _grouped(self.skipped).items()]
         shown = table(["law", f"{self.module} keeps it", "tried on"], (map(escape, row) for row in held))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -60,6 +61,23 @@ def test_a_notebook_that_was_edited_by_hand_is_found(ran: nbformat.NotebookNode)
         "it has metadata of a run",
         "cell 1 (b), output 0, stdout has a path of the machine: read /home/me/data.csv",
     ]
+
+
+def test_a_run_compares_and_stores_and_says_what_failed(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    def write(program: str) -> None:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(program, id="a")])
+        (tmp_path / "01_one.ipynb").write_text(run_notebooks.text_of(notebook))
+
+    monkeypatch.setattr(run_notebooks, "FOLDER", tmp_path)
+    write("6 * 7")
+    assert run_notebooks.main([]) == 1
+    assert "cell 0 (a), output 0, text/plain: the run gives it, but none is stored" in capsys.readouterr().out
+    assert run_notebooks.main(["--store"]) == 0
+    assert run_notebooks.main(["01"]) == 0
+    write("1 // 0")
+    assert run_notebooks.main([]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert run_notebooks.main(["02"]) == 1
 
 
 def test_the_notebooks_are_numbered_in_the_order_of_the_story() -> None:
