@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from math import isnan, nan
+from math import isfinite, nan
 from numbers import Real
 from statistics import fmean
 from typing import Any, Final, NamedTuple
@@ -55,8 +55,26 @@ class Levels:
     is_binned: bool = False
 
 
+def checked_fields(y: object, by: object) -> list[str]:
+    """Return the fields that are named by `y`, or raise `QueryError` for what names none, and for `by` without any.
+
+    >>> checked_fields("mean", None), checked_fields(["mean", "most"], "zone"), checked_fields(None, None)
+    (['mean'], ['mean', 'most'], [])
+    """
+    fields = [] if y is None else [y] if isinstance(y, str) else list(y) if isinstance(y, (list, tuple)) else [None]
+    names = [name for name in fields if isinstance(name, str)]
+    if len(names) < len(fields):
+        raise QueryError(
+            f"y= is the name of a field, or a list of names, not {shortened(y)}", hint='y="mean", y=["mean", "most"]'
+        )
+    if by is not None and not (isinstance(by, str) and names):
+        what = "without y=" if isinstance(by, str) else f"not {shortened(by)}"
+        raise QueryError(f"by= is the name of a field whose values have a line each of y=, {what}", hint='y="mean", by="zone"')
+    return names
+
+
 def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, bins: int) -> Levels:
-    """Return the values of fields of a lane's rows. A value that is None or NaN is a gap; rows that overlap do not meet.
+    """Return the values of fields of a lane's rows. What is None or not finite is a gap; rows that overlap do not meet.
 
     Raises `QueryError` for a field that there is not, or that is no number, and for more series than can be told apart.
     """
@@ -66,7 +84,7 @@ def steps_of(lane: Lane, fields: Sequence[str], by: str | None, axis: TimeAxis, 
         Level(names.setdefault(_name(key, field, by, fields), len(names)), le, re, value, value, value, "")
         for field in fields
         for key, le, re, value in zip(keys, lane.le.tolist(), lane.re.tolist(), _numbers(lane, field), strict=True)
-        if not isnan(value)
+        if isfinite(value)
     ]
     if len(names) > MOST_SERIES:
         raise QueryError(
@@ -97,11 +115,14 @@ def _column(lane: Lane, name: str) -> Sequence[Any]:
 
 
 def _numbers(lane: Lane, name: str) -> Iterator[float]:
-    """Yield a field as floats, None as NaN."""
+    """Yield a field as floats; None, and what is too large for one, as NaN."""
     for value in _column(lane, name):
         if value is not None and not isinstance(value, (Real, Decimal)):
             raise QueryError(f"{name!r} is no number but {shortened(value)}", hint="y= takes fields of numbers, by= takes any")
-        yield nan if value is None else float(value)
+        try:
+            yield nan if value is None else float(value)
+        except OverflowError:
+            yield nan
 
 
 def _rises(levels: Sequence[Level]) -> list[Rise]:

@@ -48,8 +48,9 @@ class Timeline(Drawing):
         """
         need("altair", "charts", "viz")
         from streamdsl.pictures.altair_chart import chart
+        from streamdsl.pictures.chart_steps import checked_fields
 
-        return chart(self, [y] if isinstance(y, str) else list(y or ()), by)
+        return chart(self, checked_fields(y, by), by)
 
     def __str__(self) -> str:
         from streamdsl.pictures.text_timeline import text

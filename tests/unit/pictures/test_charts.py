@@ -143,6 +143,12 @@ def test_many_values_are_means_and_ranges_in_bins() -> None:
     assert len(level["data"]["values"]) == 400
 
 
+def test_what_is_not_finite_is_a_gap() -> None:
+    values = [1.5, float("inf"), float("nan"), 10**400, None, 2]
+    (panel,) = panels(CHT.from_rows([(n, n + 1, {"v": value}) for n, value in enumerate(values)]).chart(y="v"))
+    assert [(row["le"], row["value"]) for row in panel["layer"][0]["data"]["values"]] == [(0, 1.5), (5, 2.0)]
+
+
 def test_values_of_scalars_decimals_and_columns() -> None:
     (panel,) = panels(CHT.from_rows([(1, 2, Decimal("1.5")), (2, 3, Decimal("2"))]).chart(y="value"))
     assert [row["value"] for row in panel["layer"][0]["data"]["values"]] == [1.5, 2.0]
@@ -156,9 +162,13 @@ def test_values_of_scalars_decimals_and_columns() -> None:
         ("mean", None, r"(?s)no field 'mean' to draw.*Hint: their fields are: 'k', 'v', 'w'"),
         ("v", "zone", "no field 'zone'"),
         ("k", None, "(?s)'k' is no number but 'a'.*Hint: y= takes fields of numbers"),
+        (7, None, r"(?s)y= is the name of a field, or a list of names, not 7.*Hint: y="),
+        (["v", None], None, "not \\['v', None\\]"),
+        (None, "k", "(?s)by= is the name of a field whose values have a line each of y=, without y=.*Hint: y="),
+        ("v", 7, "of y=, not 7"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(y: str, by: str | None, said: str) -> None:
+def test_what_cannot_be_drawn_is_said(y: Any, by: Any, said: str) -> None:
     with pytest.raises(QueryError, match=said):
         ROWS.run().chart(y=y, by=by)
 
