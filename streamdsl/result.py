@@ -244,7 +244,7 @@ class Result(Displayed, Generic[T]):
         return repr(self.cht()).replace("CHT", "Result", 1)
 
     def _picture(self) -> Picture | None:
-        return self.cht()._picture()
+        return self.timeline() if len(self) else None
 
     def _below(self) -> str:
         return self.cht()._below()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SHOWN: Final = 50
-"""The maximal number of rows in the display of a CHT."""
+"""The maximal number of rows in the table of a CHT."""
 _LIFE: Final = attrgetter("le", "re")
 
 
@@ -199,11 +199,11 @@ class CHT(Displayed, Generic[T]):
     def __repr__(self) -> str:
         times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:_SHOWN]]
         shown = [f"  [{le}, {re}) {show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
-        more = [f"  ... {len(self) - _SHOWN} rows more"] if len(self) > _SHOWN else []
+        more = [f"  ... {len(self) - _SHOWN:,} rows more"] if len(self) > _SHOWN else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 
     def _picture(self) -> Timeline | None:
-        return self.timeline() if 0 < len(self) <= _SHOWN else None
+        return self.timeline() if self._rows else None
 
     def _below(self) -> str:
         from streamdsl.temporal.pandas_frames import payload_columns
@@ -212,7 +212,7 @@ class CHT(Displayed, Generic[T]):
         columns, _ = payload_columns([row.payload for row in rows])
         times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
         shown = [*times, *(map(repr, values) for values in columns.values())]
-        more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
+        more = text(f"... {len(self) - _SHOWN:,} rows more") if len(self) > _SHOWN else ""
         return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 

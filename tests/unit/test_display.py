@@ -33,9 +33,22 @@ def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
 
 def test_a_long_history_says_how_many_rows_are_left_out() -> None:
     shown = sd.from_rows([(n, n + 1, n) for n in range(53)]).run()._repr_html_()
-    assert shown.count("<tr>") == 51
+    picture, below = shown.split("</svg>")
+    assert below.count("<tr>") == 51
+    assert picture.count("<circle") == 53
+    assert "... 3 rows more" in below
+    many = sd.from_rows([(n, n + 1, n) for n in range(5_003)]).run()
+    for value in (many, many.cht()):
+        picture, below = value._repr_html_().split("</svg>")
+        assert "5,003 rows in 400 bins" in picture
+        assert len(picture) < 20_000
+        assert "... 4,953 rows more" in below
+
+
+def test_an_empty_history_is_a_table_without_rows() -> None:
+    shown = sd.from_rows([(1, 2, 3)]).where(lambda e: e > 3).run()._repr_html_()
     assert "<svg" not in shown
-    assert "... 3 rows more" in shown
+    assert shown.count("<tr>") == 1
 
 
 def test_a_query_and_its_plan_are_trees() -> None:
