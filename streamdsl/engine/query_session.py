@@ -306,11 +306,12 @@ class Session(Displayed, RunningQuery[T]):
     def _standing(self) -> Standing:
         from streamdsl.engine.standing import Reached, Standing
 
-        reached = {
-            name: Reached(each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
-        }
-        out = Reached(self._egress.cti, self._egress.cti, f"{self.output.events_in:,} out")
-        return Standing({**reached, "output": out}, self.unit)
+        sources = [
+            Reached(name, each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
+        ]
+        cti = self._egress.cti
+        sent = "" if isinstance(self._egress, FinalEgress) else f"{self.output.events_in:,} out"
+        return Standing(sources, Reached("output", cti, cti, sent), self.unit)
 
     @functools.cached_property
     def types(self) -> Hints:

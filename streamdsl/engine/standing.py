@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a source or the output has come: its CTI, and the largest time that it has had."""
+    """How far a source or the output has come: its CTI, the largest time that it has had, and how many events, if known."""
 
+    name: str
     cti: int
     furthest: int
     events: str
@@ -28,28 +29,33 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The sources of a session and its output, by name.
+    """The sources of a session and its output.
 
-    >>> print(Standing({"trips": Reached(30, 33, "7 in"), "output": Reached(20, 20, "2 out")}, None))
+    >>> print(Standing([Reached("trips", 30, 33, "7 in")], Reached("output", 20, 20, "2 out"), None))
     trips 7 in, CTI 30; output 2 out, CTI 20
     """
 
-    reached: Mapping[str, Reached]
+    sources: Sequence[Reached]
+    output: Reached
     unit: Unit | None
 
     def __str__(self) -> str:
-        return "; ".join(f"{name} {each.events}, CTI {_time(each.cti, self.unit)}" for name, each in self.reached.items())
+        return "; ".join(f"{each.name}{each.events and ' '}{each.events}, CTI {_time(each.cti, self.unit)}" for each in self.all)
+
+    @property
+    def all(self) -> Sequence[Reached]:
+        """The sources, then the output."""
+        return [*self.sources, self.output]
 
     @property
     def furthest(self) -> int:
         """The largest finite time that any of them has had, MIN_TIME if none has had one."""
-        times = (time for each in self.reached.values() for time in (each.cti, each.furthest))
+        times = (time for each in self.all for time in (each.cti, each.furthest))
         return max((time for time in times if time != INFINITY), default=MIN_TIME)
 
-    def lag(self, name: str) -> str:
+    def lag(self, each: Reached) -> str:
         """Return how far a CTI is behind the furthest time, as text; "" if it is not, or has no place on the line of time."""
-        cti = self.reached[name].cti
-        return "" if cti == MIN_TIME or cti >= self.furthest else _long(self.furthest - cti, self.unit)
+        return "" if each.cti == MIN_TIME or each.cti >= self.furthest else _long(self.furthest - each.cti, self.unit)
 
     def timeline(self) -> Timeline | None:
         """Return the picture: a lane for each, with its CTI, and from there a bar as long as its lag; None before any event.
@@ -58,25 +64,24 @@ class Standing:
         """
         from streamdsl.pictures.timeline_picture import Timeline
 
-        return None if self.furthest == MIN_TIME else Timeline(map(self._lane, self.reached), self.unit)
+        return None if self.furthest == MIN_TIME else Timeline(map(self._lane, self.all), self.unit)
 
-    def _lane(self, name: str) -> Lane:
+    def _lane(self, each: Reached) -> Lane:
         from streamdsl.pictures.lanes import Lane
 
-        each = self.reached[name]
-        rows = [(each.cti, self.furthest, f"{self.lag(name)} behind")] if self.lag(name) else []
+        rows = [(each.cti, self.furthest, f"{self.lag(each)} behind")] if self.lag(each) else []
         if each.cti == MIN_TIME < each.furthest:
             rows = [(each.furthest, each.furthest + CHRONON, "no CTI yet")]
         le, re = (np.array([row[end] for row in rows], dtype=np.int64) for end in (0, 1))
         ctis = np.array([each.cti] if each.cti != MIN_TIME else [], dtype=np.int64)
-        role = "output" if name == list(self.reached)[-1] else "input"
-        return Lane(name, le, re, lambda row: rows[row][2], ctis=ctis, note=each.events, role=role)
+        role = "output" if each is self.output else "input"
+        return Lane(each.name, le, re, lambda row: rows[row][2], ctis=ctis, note=each.events, role=role)
 
     def html(self, why: str | None) -> str:
         """Return the same as a table, and what holds the output back."""
         rows = [
-            [name, each.events, _time(each.furthest, self.unit), _time(each.cti, self.unit), self.lag(name)]
-            for name, each in self.reached.items()
+            [each.name, each.events, _time(each.furthest, self.unit), _time(each.cti, self.unit), self.lag(each)]
+            for each in self.all
         ]
         titles = ["", "events", "furthest LE or CTI", "CTI", "behind by"]
         return table(titles, (map(escape, row) for row in rows)) + (f"<p>{escape(why)}</p>" if why else "")

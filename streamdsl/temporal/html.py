@@ -7,13 +7,13 @@ from html import escape
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table; titles are text, which is escaped, cells are HTML.
+    """Return an HTML table, a line for each row; titles are text, which is escaped, cells are HTML.
 
     >>> table(["le", "k"], [["1", escape("<a>")]]).count("&lt;a&gt;")
     1
     """
-    body = "".join(f"<tr>{_cells('td', cells)}</tr>" for cells in rows)
-    return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(f"\n<tr>{_cells('td', cells)}</tr>" for cells in rows)
+    return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}\n</tbody></table>"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:

@@ -111,11 +111,11 @@ def test_a_session_is_shown_by_how_far_it_has_come() -> None:
     assert ">behind by<" in titles
     assert [cell in x_row for cell in (">x<", ">2 in<", ">1970-01-01T00:00:33Z<", ">1970-01-01T00:00:30Z<", ">3s<")] == [True] * 5
     assert [cell in y_row for cell in (">&lt;y&gt;<", ">2 in<", ">1970-01-01T00:00:12Z<", ">21s<")] == [True] * 4
-    assert [cell in output_row for cell in (">0 out<", ">1970-01-01T00:00:10Z<", ">23s<")] == [True] * 3
+    assert [cell in output_row for cell in (">1970-01-01T00:00:10Z<", ">23s<")] == [True] * 2
     assert "source &#x27;&lt;y&gt;&#x27; has only reached the CTI" in below
     assert "└─ source" in below
     assert repr(session) == (
-        "<Session: x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; output 0 out, CTI 1970-01-01T00:00:10Z>"
+        "<Session: x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; output, CTI 1970-01-01T00:00:10Z>"
     )
 
 
@@ -131,6 +131,12 @@ def test_a_session_that_has_failed_or_ended_is_still_shown() -> None:
     assert ">inf<" in ended._repr_html_()
 
 
+def test_a_source_may_be_called_output() -> None:
+    session = sd.source("output").open("final")
+    session.push([sd.interval("a", 3, 9, 1), sd.Cti(4)])
+    assert repr(session) == "<Session: output 1 in, CTI 4; output, CTI 3>"
+
+
 def test_a_traced_session_is_shown_by_its_events() -> None:
     session = sd.source("x").open()
     session.trace()
@@ -138,6 +144,7 @@ def test_a_traced_session_is_shown_by_its_events() -> None:
     picture, below = session._repr_html_().split("</svg>")
     assert ">A<" in picture
     assert "1 in" in below
+    assert "1 out" in below
 
 
 def test_streams_that_wait_for_an_aggregate_show_what_flows_into_them() -> None:
