@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -58,8 +59,15 @@ def chart(timeline: Timeline, fields: Sequence[str], by: str | None) -> alt.VCon
     panels = [panel for lane in timeline.lanes[:-1] for panel in _Panel(lane, axis).bars()]
     last = _Panel(timeline.lanes[-1], axis)
     panels += [last.steps(steps_of(last.lane, fields, by, axis, BINS))] if fields else last.bars()
+    return _zooming(panels).resolve_scale(x="shared")
+
+
+def _zooming(panels: Sequence[Any]) -> Any:
+    """Return panels one below the other: the wheel over any of them zooms them all."""
     zoom = alt.selection_interval(bind="scales", encodings=["x"], name="zoom")
-    return alt.vconcat(panels[0].add_params(zoom), *panels[1:], spacing=8).resolve_scale(x="shared")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Automatically deduplicated selection")  # one zoom is what is meant
+        return alt.vconcat(*(panel.add_params(zoom) for panel in panels), spacing=8)
 
 
 @dataclass(frozen=True)

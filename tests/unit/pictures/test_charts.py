@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -85,9 +86,13 @@ def test_windows_tell_their_members() -> None:
 
 
 def test_all_panels_zoom_together() -> None:
-    spec = sd.from_events(EVENTS).chart().to_dict()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spec = sd.from_events(EVENTS).chart().to_dict()
     (zoom,) = spec["params"]
     assert zoom["bind"] == "scales"
+    for panel in spec["vconcat"]:
+        assert {layer["name"] for layer in panel["layer"] if "name" in layer} & set(zoom["views"])
     assert zoom["select"]["encodings"] == ["x"]
     assert spec["resolve"] == {"scale": {"x": "shared"}}
 
