@@ -104,8 +104,8 @@ docs: $(READY) ## write docs/operators and docs/gallery from the docstrings, and
 	$(BIN)/python -m tests.spark_matrix
 	$(BIN)/python -m tests.tables
 
-notebooks: java $(READY) ## run every notebook
-	$(BIN)/python -m tests.run_notebooks
+notebooks: java $(READY) ## run every notebook, and compare with its stored outputs (ARGS=--store: store them anew; ARGS=03: one)
+	$(BIN)/python -m tests.run_notebooks $(ARGS)
 
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
 	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage

@@ -7,9 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
+from streamdsl.temporal.display import Displayed, Picture
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
+    import altair
     import pandas as pd
     import polars as pl
 
@@ -76,7 +78,7 @@ class EventsOutput(Generic[T]):
         return HistoryOutput(self.cht()).history(fields)
 
 
-class Result(Generic[T]):
+class Result(Displayed, Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
     Events, rows and frames are computed on demand; the history is cached.
@@ -220,6 +222,18 @@ class Result(Generic[T]):
         shape = history.memo["shape"] if history.memo else "record"
         return Timeline([columns_lane("", history.le, history.re, history.fields, shape)], self.unit)
 
+    def chart(self, y: str | Sequence[str] | None = None, by: str | None = None) -> altair.VConcatChart:
+        """Return the rows as a chart of Altair that zooms: `timeline().chart(y, by)` (docs/pictures.md).
+
+        Lifetimes are bars and points. With `y`, a numeric field or several, their values are steps, with a line for each value of
+        the field `by`; of many rows it shows bins, and says so. Needs `streamdsl[viz]`; raises as `Timeline.chart` does.
+
+        >>> chart = Result.from_cht(CHT.from_rows([(1, 5, {"n": 2}), (5, 9, {"n": 3})])).chart(y="n")
+        >>> [row["value"] for row in chart.to_dict()["vconcat"][0]["layer"][0]["data"]["values"]]
+        [2.0, 3.0]
+        """
+        return self.timeline().chart(y, by)
+
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())
 
@@ -229,5 +243,8 @@ class Result(Generic[T]):
     def __repr__(self) -> str:
         return repr(self.cht()).replace("CHT", "Result", 1)
 
-    def _repr_html_(self) -> str:
-        return self.cht()._repr_html_()
+    def _picture(self) -> Picture | None:
+        return self.timeline() if len(self) else None
+
+    def _below(self) -> str:
+        return self.cht()._below()

@@ -25,6 +25,7 @@ from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
@@ -36,6 +37,7 @@ from streamdsl.windows import Session as SessionWindow
 if TYPE_CHECKING:
     import os
 
+    import altair
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -76,7 +78,7 @@ By: TypeAlias = Callable[[L], object] | str | Sequence[str]
 __all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
 
 
-class _Windowing(Fluent, ABC, Generic[W]):
+class _Windowing(Fluent, Displayed, ABC, Generic[W]):
     """The window kinds, for streams and for groups; W is what they give."""
 
     __slots__ = ()
@@ -300,10 +302,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def __repr__(self) -> str:
         return f"<Stream of {_payloads(self._node)}, made by {self._node.name}>"
 
-    def _repr_html_(self) -> str:
-        from streamdsl.plan.drawing import shown
+    def _picture(self) -> FlowChart | None:
+        return self._node._picture()
 
-        return shown(self._node) + text(self.explain())
+    def _below(self) -> str:
+        return text(self.explain())
 
     # Span-based operators: one row at a time.
 
@@ -1361,6 +1364,28 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return query_timeline.timeline(self._node, self._bindings, bindings, windows, until)
 
+    def chart(
+        self,
+        y: str | Sequence[str] | None = None,
+        by: str | None = None,
+        windows: bool = False,
+        bindings: Mapping[str, Any] | None = None,
+        until: TimeLike | None = None,
+    ) -> altair.VConcatChart:
+        """Run the query over its bounded inputs, and return a chart of Altair that zooms: input above output, as in `timeline`.
+
+        With `y`, a numeric field of the output or several, the output is drawn as steps, with a line for each value of the field
+        `by` (docs/pictures.md). The others are those of `timeline`. Needs `streamdsl[viz]`; raises `QueryError` for an unbound
+        source, and as `Timeline.chart` does.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 5, "A"), (4, 12, "B")])
+        >>> chart = trips.snapshot_window().aggregate(n=sd.count()).chart(y="n")
+        >>> [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]]
+        ['input', 'output']
+        """
+        return self.timeline(windows, bindings, until).chart(y, by)
+
     def draw(self) -> FlowChart:
         """Return a picture of the plan: `print` shows it as Mermaid text, Jupyter as SVG, and `.save("plan.svg")` writes it.
 
@@ -1491,12 +1516,18 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
     def _applied(self, body: Node, projection: Expr) -> Stream[Any]:
         return self._input._over(GroupApply(in_unit(self._input._node, body.unit), self._key, body, projection))
 
+    def _picture(self) -> FlowChart | None:
+        return self._input._picture()
+
+    def _below(self) -> str:
+        return text(repr(self))
+
     def __repr__(self) -> str:
         return f"<GroupedStream of {_payloads(self._input._node)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WindowedStream(Fluent, Generic[T]):
+class WindowedStream(Fluent, Displayed, Generic[T]):
     """A stream divided into windows: an aggregate or an operator is invoked for each that is not empty."""
 
     _input: Stream[T]
@@ -1637,12 +1668,18 @@ class WindowedStream(Fluent, Generic[T]):
     def _made(self, made: Aggregation) -> Stream[Any]:
         return self._input._over(self._frame.aggregate(self._input._node, made))
 
+    def _picture(self) -> FlowChart | None:
+        return self._input._picture()
+
+    def _below(self) -> str:
+        return text(repr(self))
+
     def __repr__(self) -> str:
         return f"<WindowedStream {self._frame.windows.describe()} of {_payloads(self._input._node)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GroupedWindowedStream(Fluent, Generic[K, T]):
+class GroupedWindowedStream(Fluent, Displayed, Generic[K, T]):
     """The windows of each group: results come with the group's key."""
 
     _input: GroupedStream[K, T]
@@ -1746,6 +1783,12 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
     def _made(self, made: Aggregation, cls: type | None = None) -> Stream[Any]:
         projection = made.with_key(self._input._key, cls)
         return self._input._applied(self._frame.aggregate(self._input._group(), made), projection)
+
+    def _picture(self) -> FlowChart | None:
+        return self._input._picture()
+
+    def _below(self) -> str:
+        return text(repr(self))
 
     def __repr__(self) -> str:
         return f"<GroupedWindowedStream {self._frame.windows.describe()} of {_payloads(self._input._input._node)}>"

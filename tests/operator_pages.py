@@ -67,6 +67,7 @@ OTHERS: Final[dict[str, list[tuple[type, str]]]] = {
             "plan",
             "draw",
             "timeline",
+            "chart",
             "to_sql",
             "to_pandas",
             "to_arrow",

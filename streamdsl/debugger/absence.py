@@ -63,7 +63,7 @@ class Remedy:
         return f"source:{self.name} had not sent {row_text(self.rows[0], unit)}: {events}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WhyNot(Explanation):
     """Why an answer is missing: with all `remedies` together it would be there, `rows`; with less of them it would not.
 
@@ -74,6 +74,9 @@ class WhyNot(Explanation):
     rows: tuple[CHTRow[Any], ...]
     says: str
     unit: Unit | None
+
+    def __repr__(self) -> str:
+        return f"WhyNot({', '.join(f'{each.kind} {each.name}' for each in self.remedies) or 'no remedy'})"
 
     def __str__(self) -> str:
         if not self.remedies:

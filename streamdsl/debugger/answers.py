@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.debugger.input_rows import InputRow
 from streamdsl.errors import shortened
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fields_of, format_time
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text as preformatted
 from streamdsl.udm.bases import IntervalEvent
+
+if TYPE_CHECKING:
+    from streamdsl.pictures.timeline_picture import Timeline
 
 SHOWN: Final = 12
 """The most rows that a text lists in one place."""
@@ -74,12 +78,12 @@ class ModuleCall:
         return f"{self.module} over {rows_text(len(self.arguments))}{seen} gave {gave}"
 
 
-class Explanation:
+class Explanation(Displayed):
     """The base of answers: their text is a tree, which a notebook shows."""
 
     __slots__ = ()
 
-    def _repr_html_(self) -> str:
+    def _below(self) -> str:
         return preformatted(str(self))
 
 
@@ -193,6 +197,15 @@ class Why(Explanation):
         """The windows on the way, the nearest to the answer first."""
         return [] if self.tree is None else [each.window for each in self.tree.walk() if each.window is not None]
 
+    def timeline(self) -> Timeline:
+        """Return a picture of the input rows, the windows on the way and the answer, what was taken back struck through."""
+        from streamdsl.debugger.answer_timelines import timeline_of_why
+
+        return timeline_of_why(self)
+
+    def _picture(self) -> Timeline:
+        return self.timeline()
+
     def __repr__(self) -> str:
         return f"Why({row_text(self.row, self.unit)}, of {len(self.inputs)} input rows)"
 
@@ -239,7 +252,7 @@ class OperatorEffect:
     prevented: tuple[CHTRow[Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Effects(Explanation):
     """What an input event has changed, operator by operator along the flow: the run with it, compared to the run without it.
 
@@ -251,6 +264,18 @@ class Effects(Explanation):
     output: OperatorEffect
     unit: Unit | None
     late: str = ""
+
+    def timeline(self) -> Timeline:
+        """Return a picture of what has changed, operator by operator; what the event took away is struck through."""
+        from streamdsl.debugger.answer_timelines import timeline_of_effects
+
+        return timeline_of_effects(self)
+
+    def _picture(self) -> Timeline | None:
+        return self.timeline() if self.operators else None
+
+    def __repr__(self) -> str:
+        return f"Effects({event_text(self.event, self.unit)}, at {len(self.operators)} operators)"
 
     def __str__(self) -> str:
         late = f" ({self.late})" if self.late else ""

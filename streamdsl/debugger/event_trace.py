@@ -25,6 +25,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, Insert, Retract, plain
+from streamdsl.temporal.display import Displayed
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
@@ -38,7 +39,7 @@ class Arrival(NamedTuple):
     event: Event[Any]
 
 
-class EventTrace:
+class EventTrace(Displayed):
     """A recorded run: its physical events in and out, and where answers come from.
 
     Made by `query.trace(inputs)`, `session.trace()` and `load`. Each question runs the query again, on parts of what was
@@ -224,7 +225,7 @@ class EventTrace:
         wanted = expected if callable(expected) else self._as_row(expected)
         return why_not(self._moment(), wanted)
 
-    def _repr_html_(self) -> str:
+    def _below(self) -> str:
         from streamdsl.debugger.trace_page import frame
 
         return frame(self.recording, repr(self))

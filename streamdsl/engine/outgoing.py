@@ -17,6 +17,7 @@ from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
 from streamdsl.plan.types import Hints
 from streamdsl.temporal import INFINITY, Event, Unit
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.temporal.time import Ticks
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 
-class Outgoing(Generic[T]):
+class Outgoing(Displayed, Generic[T]):
     """Physical events that a push has caused, in order; `len` says how many.
 
     Frames have the columns `kind` (insert, retract, cti), `id`, `le`, `re`, `re_new`, then the payload's. A CTI's time is its
@@ -65,7 +66,7 @@ class Outgoing(Generic[T]):
     def __repr__(self) -> str:
         rows, ctis = self.changes(), len(self) - sum(len(each.rows) for each in self._sent)
         inserts = int(np.count_nonzero(rows.re_old == rows.le))
-        return f"{len(self)} events: {inserts} insert, {len(rows) - inserts} retract, {ctis} cti"
+        return f"{len(self)} event{'s' * (len(self) != 1)}: {inserts} insert, {len(rows) - inserts} retract, {ctis} cti"
 
     def events(self) -> list[Event[T]]:
         """Return the events."""
@@ -78,8 +79,11 @@ class Outgoing(Generic[T]):
 
         return Timeline([events_lane("", self.events(), "output")], self.unit)
 
-    def _repr_html_(self) -> str:
-        return self.timeline().svg() + text(repr(self))
+    def _picture(self) -> Timeline:
+        return self.timeline()
+
+    def _below(self) -> str:
+        return text(repr(self))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the events as a pandas frame; ids are Python objects."""

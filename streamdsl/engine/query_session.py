@@ -31,18 +31,20 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
 
 if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
+    from streamdsl.engine.standing import Standing
     from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
 
 
-class Session(RunningQuery[T]):
+class Session(Displayed, RunningQuery[T]):
     """A running query: events in by `push`, the output that they cause out, CTIs included.
 
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code, or an
@@ -291,9 +293,25 @@ class Session(RunningQuery[T]):
             )
         return self.traced.timeline()
 
-    def _repr_html_(self) -> str:
-        drawn = "" if self.traced is None else self.timeline().svg()
-        return drawn + text(tree(self.written, self.written))
+    def _picture(self) -> Timeline | None:
+        return self._standing.timeline() if self.traced is None else self.timeline()
+
+    def _below(self) -> str:
+        return self._standing.html(self.why_no_output()) + text(tree(self.written, self.written))
+
+    def __repr__(self) -> str:
+        return f"<Session: {self._standing}>"
+
+    @property
+    def _standing(self) -> Standing:
+        from streamdsl.engine.standing import Reached, Standing
+
+        sources = [
+            Reached(name, each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
+        ]
+        cti = self._egress.cti
+        sent = "" if isinstance(self._egress, FinalEgress) else f"{self.output.events_in:,} out"
+        return Standing(sources, Reached("output", cti, cti, sent), self.unit)
 
     @functools.cached_property
     def types(self) -> Hints:

@@ -79,6 +79,14 @@ class TimeAxis:
         places = self.low + ahead / self.span * (self.high - self.low)
         return np.where(times == INFINITY, self.high + self.beyond, places)
 
+    def edges(self, parts: int) -> list[int]:
+        """Return the times at which equal parts of the axis begin, and the last one ends.
+
+        >>> TimeAxis(0, 10, None, 0.0, 1.0).edges(5)
+        [0, 2, 4, 6, 8, 10]
+        """
+        return [self.first + self.span * n // parts for n in range(parts + 1)]
+
     def marks(self, most: int) -> list[Mark]:
         """Return at most about `most` times to write on the axis: round numbers, or dates and hours."""
         if is_calendar(self.unit) and self.first > MIN_TIME:

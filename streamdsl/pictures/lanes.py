@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, Retract
-from streamdsl.temporal.payload import show
+from streamdsl.temporal.payload import Record, fields_of, is_dataclass, is_namedtuple, show
 from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from streamdsl.temporal.cht import Row
 
 _NO_TIMES: Final = np.array([], dtype=np.int64)
+_DIGITS: Final = 9
+"""The longest text of a float that is shown whole."""
 _READABLE: Final = 6
 """The fewest characters that a name is cut to."""
 
@@ -42,6 +44,8 @@ class Lane:
     """`"input"`, `"output"` or `"windows"`, of which each looks its own way."""
     members: Sequence[Lane] | None = None
     """Of windows: the members of each."""
+    columns: Mapping[str, Any] | None = None
+    """The fields of the payloads, where they are at hand in columns."""
 
     def __len__(self) -> int:
         return len(self.le)
@@ -55,6 +59,20 @@ class Lane:
     def times(self) -> list[Ticks]:
         """All times that are drawn, and those of members."""
         return [self.le, self.re, self.was, self.ctis]
+
+    def fields(self) -> list[str]:
+        """Return the names of the payloads' fields."""
+        if self.columns is not None:
+            return list(self.columns)
+        return list(dict.fromkeys(name for row in range(len(self)) for name, _ in fields_of(self.payload(row))))
+
+    def column(self, name: str) -> list[Any] | None:
+        """Return a field of each payload, None where one lacks it; None for one that none has."""
+        if name not in self.fields():
+            return None
+        if self.columns is not None:
+            return [plain_value(value) for value in self.columns[name]]
+        return [dict(fields_of(self.payload(row))).get(name) for row in range(len(self))]
 
     def noted(self, note: str) -> Lane:
         """Return the same lane with a note beside its title."""
@@ -72,7 +90,7 @@ class Lane:
     def tip(self, row: int, unit: Unit | None) -> str:
         """Return what is to be known of a row: its lifetime, its payload, and what it was corrected from."""
         le, re = int(self.le[row]), int(self.re[row])
-        text = f"[{format_time(le, unit)}, {format_time(re, unit)}) {cut(self.payload(row), 200)}"
+        text = f"[{format_time(le, unit)}, {format_time(re, unit)}) {cut(self.payload(row), 200, brief=False)}"
         was = int(self.ever[row])
         return text if was == re else f"{text}, its RE was {format_time(was, unit)}"
 
@@ -82,7 +100,13 @@ class Lane:
         was = self.was[rows] if len(self.was) else self.was
         members = None if self.members is None else [self.members[row] for row in numbers]
         return replace(
-            self, le=self.le[rows], re=self.re[rows], was=was, members=members, payload=lambda row: self.payload(numbers[row])
+            self,
+            le=self.le[rows],
+            re=self.re[rows],
+            was=was,
+            members=members,
+            columns=None,
+            payload=lambda row: self.payload(numbers[row]),
         )
 
     def sample(self, most: int) -> Lane:
@@ -90,21 +114,40 @@ class Lane:
         return self.take(np.linspace(0, len(self) - 1, most).astype(np.intp)) if len(self) > most else self
 
 
-def cut(payload: object, most: int) -> str:
+def cut(payload: object, most: int, brief: bool = True) -> str:
     """Return a payload as one line of at most `most` characters.
 
-    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8)
-    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…')
+    Floats of many digits are told to six of them.
+
+    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8), cut({"mean": 2 / 3}, 28)
+    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…', 'mean=0.666667')
     """
-    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload)).split())
+    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload, brief)).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _shown(payload: object) -> str:
+def _shown(payload: object, brief: bool) -> str:
     """Return what `show` does, with the parts of a tuple, such as the rows of a join, shown likewise."""
     if isinstance(payload, tuple) and not hasattr(payload, "_fields"):
-        return f"({', '.join(map(_shown, payload))})"
-    return show(payload)
+        return f"({', '.join(_shown(each, brief) for each in payload)})"
+    return show(_brief(payload) if brief else payload)
+
+
+class _BriefFloat(float):
+    """A float that is shown to six digits."""
+
+    def __repr__(self) -> str:
+        return f"{float(self):.6g}"
+
+
+def _brief(payload: Any) -> Any:
+    """Return a payload with floats of many digits that are shown to six."""
+    if isinstance(payload, float):
+        return _BriefFloat(payload) if len(repr(payload)) > _DIGITS else payload
+    if not (isinstance(payload, (Record, Mapping)) or is_dataclass(payload) or is_namedtuple(payload)):
+        return payload
+    fields = {name: _brief(value) for name, value in fields_of(payload)}
+    return fields if any(isinstance(value, _BriefFloat) for value in fields.values()) else payload
 
 
 def rows_lane(title: str, rows: Sequence[Row], role: str = "input") -> Lane:
@@ -120,7 +163,7 @@ def columns_lane(title: str, le: Ticks, re: Ticks, fields: Mapping[str, Any], sh
         values = {name: plain_value(column[row]) for name, column in fields.items()}
         return values if shape == "record" else tuple(values.values()) if shape == "tuple" else next(iter(values.values()), None)
 
-    return Lane(title, le, re, payload, role=role)
+    return Lane(title, le, re, payload, role=role, columns=fields)
 
 
 def plain_value(value: Any) -> Any:

@@ -31,6 +31,3 @@ class Drawing(ABC):
 
     def _repr_svg_(self) -> str:
         return self.svg()
-
-    def _repr_html_(self) -> str:
-        return self.svg()

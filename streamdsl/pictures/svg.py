@@ -18,14 +18,14 @@ _STYLE: Final = (
 
 
 def picture(parts: Iterable[str], width: int, height: int, style: str = "") -> str:
-    """Return an SVG document of these parts; `style` is CSS that they need besides that of all pictures, about `.sd`.
+    """Return an SVG document, a line for each part; `style` is CSS that they need besides that of all pictures, about `.sd`.
 
     >>> picture([], 10, 10).count("<rect")
     1
     """
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="sd" role="img"><style>{_STYLE}{style}</style>'
-    return f'{head}<rect class="paper" width="{width}" height="{height}"/>{"".join(parts)}</svg>'
+    return "\n".join([f'{head}<rect class="paper" width="{width}" height="{height}"/>', *parts, "</svg>"])
 
 
 def label(x: float, y: float, text: str, css: str = "", anchor: str = "start") -> str:

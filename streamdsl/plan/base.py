@@ -14,6 +14,7 @@ from streamdsl.expr.recursion import bottom_up
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
 from streamdsl.temporal import Unit, common_unit
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class _Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Node(ABC):
+class Node(Displayed, ABC):
     """The base of all operators. Two nodes are equal if they have the same class and equal fields.
 
     The properties below are the facts that the optimizer, the checks, `explain()`, Spark and the engine read. A fact of which
@@ -261,11 +262,15 @@ class Node(ABC):
 
         return chart(self)
 
-    def _repr_html_(self) -> str:
-        from streamdsl.plan.drawing import shown
+    def _picture(self) -> FlowChart | None:
+        from streamdsl.plan.drawing import readable
+
+        return readable(self)
+
+    def _below(self) -> str:
         from streamdsl.plan.explain import explain
 
-        return shown(self) + text(explain(self))
+        return text(explain(self))
 
 
 def _each_once(nodes: Iterable[Node]) -> tuple[Node, ...]:

@@ -41,9 +41,9 @@ def chart(plan: Node) -> FlowChart:
     return FlowChart(boxes, arrows)
 
 
-def shown(plan: Node) -> str:
-    """Return the SVG that Jupyter shows of a plan without being asked: "" for one of more operators than can be read."""
-    return "" if sum(1 for _ in islice(plan.walk_all(), MOST + 1)) > MOST else chart(plan).svg()
+def readable(plan: Node) -> FlowChart | None:
+    """Return the picture that Jupyter shows of a plan without being asked: None for one of more operators than can be read."""
+    return None if sum(1 for _ in islice(plan.walk_all(), MOST + 1)) > MOST else chart(plan)
 
 
 def _groups(owner: GroupApply) -> list[int]:

@@ -10,6 +10,7 @@ from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
@@ -19,13 +20,14 @@ from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
 from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
+    import altair
     import pandas as pd
 
     from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T")
 _SHOWN: Final = 50
-"""The maximal number of rows in the display of a CHT."""
+"""The maximal number of rows in the table of a CHT."""
 _LIFE: Final = attrgetter("le", "re")
 
 
@@ -70,7 +72,7 @@ def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
         rows.sort(key=lambda row: (life := (row.le, row.re), rank(row) if life in ties else ()))
 
 
-class CHT(Generic[T]):
+class CHT(Displayed, Generic[T]):
     """A multiset of rows `(le, re, payload)`, without ids and order of arrival; rows with empty lifetimes are left out.
 
     >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
@@ -168,6 +170,18 @@ class CHT(Generic[T]):
 
         return Timeline([rows_lane("", self._rows, "output")], self.unit)
 
+    def chart(self, y: str | Sequence[str] | None = None, by: str | None = None) -> altair.VConcatChart:
+        """Return the rows as a chart of Altair that zooms: `timeline().chart(y, by)` (docs/pictures.md).
+
+        Lifetimes are bars and points. With `y`, a numeric field or several, their values are steps, with a line for each value of
+        the field `by`; of many rows it shows bins, and says so. Needs `streamdsl[viz]`; raises as `Timeline.chart` does.
+
+        >>> chart = CHT.from_rows([(1, 5, {"n": 2}), (4, 9, {"n": 3})]).chart()
+        >>> [row["name"] for row in chart.to_dict()["data"]["values"]]
+        ['n=2', 'n=3']
+        """
+        return self.timeline().chart(y, by)
+
     def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
         return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)
 
@@ -185,19 +199,21 @@ class CHT(Generic[T]):
     def __repr__(self) -> str:
         times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:_SHOWN]]
         shown = [f"  [{le}, {re}) {show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
-        more = [f"  ... {len(self) - _SHOWN} rows more"] if len(self) > _SHOWN else []
+        more = [f"  ... {len(self) - _SHOWN:,} rows more"] if len(self) > _SHOWN else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 
-    def _repr_html_(self) -> str:
+    def _picture(self) -> Timeline | None:
+        return self.timeline() if self._rows else None
+
+    def _below(self) -> str:
         from streamdsl.temporal.pandas_frames import payload_columns
 
         rows = self._rows[:_SHOWN]
         columns, _ = payload_columns([row.payload for row in rows])
         times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
         shown = [*times, *(map(repr, values) for values in columns.values())]
-        more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
-        drawn = self.timeline().svg() if 0 < len(self) <= _SHOWN else ""
-        return drawn + table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
+        more = text(f"... {len(self) - _SHOWN:,} rows more") if len(self) > _SHOWN else ""
+        return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
 def _read(rows: Iterable[tuple[Any, Any, T]], reader: EventReader) -> list[CHTRow[T]]:

@@ -7,13 +7,13 @@ from html import escape
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table; titles are text, which is escaped, cells are HTML.
+    """Return an HTML table, a line for each row; titles are text, which is escaped, cells are HTML.
 
     >>> table(["le", "k"], [["1", escape("<a>")]]).count("&lt;a&gt;")
     1
     """
-    body = "".join(f"<tr>{_cells('td', cells)}</tr>" for cells in rows)
-    return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(f"\n<tr>{_cells('td', cells)}</tr>" for cells in rows)
+    return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}\n</tbody></table>"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
@@ -33,12 +33,12 @@ def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
 
 
 def text(lines: str) -> str:
-    """Return preformatted text, escaped.
+    """Return preformatted text, escaped; all characters are equally wide, also on pages that say otherwise.
 
     >>> text("a < b")
-    '<pre>a &lt; b</pre>'
+    '<pre style="font-family: monospace">a &lt; b</pre>'
     """
-    return f"<pre>{escape(lines)}</pre>"
+    return f'<pre style="font-family: monospace">{escape(lines)}</pre>'
 
 
 def _cells(tag: str, cells: Iterable[str]) -> str:

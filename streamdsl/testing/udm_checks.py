@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, TypeVar
 
 from streamdsl.errors import UdmLawViolation
+from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.html import table, text
 from streamdsl.testing.history import History
 from streamdsl.testing.laws import LAWS, LAWS_IN_ORDER, Law
 from streamdsl.testing.subject import Subject, subject_of
@@ -17,8 +20,8 @@ from streamdsl.windows import Clip, Output
 V = TypeVar("V")
 
 
-@dataclass(frozen=True)
-class UdmReport:
+@dataclass(frozen=True, repr=False)
+class UdmReport(Displayed):
     """What has been checked of a module: the laws that held, on how many examples, and those that were skipped, and why.
 
     >>> UdmReport("Mean", {"answers": 30, "deterministic": 30}, {"clipping": "it is time-insensitive"})
@@ -35,6 +38,15 @@ class UdmReport:
         held = [f"  on {n} examples: {', '.join(names)}" for n, names in _grouped(self.held).items()]
         skipped = [f"  skipped, as {reason}: {', '.join(names)}" for reason, names in _grouped(self.skipped).items()]
         return "\n".join([f"<UdmReport {self.module}: {len(self.held)} laws hold>", *held, *skipped])
+
+    def _below(self) -> str:
+        tried = {*self.held, *self.skipped}
+        laws = LAWS_IN_ORDER if tried <= {law.name for law in LAWS_IN_ORDER} else LAWS
+        statements = {law.name: law.statement for law in laws}
+        held = [[name, statements.get(name, ""), f"{n} examples"] for name, n in self.held.items()]
+        skipped = [f"{', '.join(names)}: {reason}" for reason, names in _grouped(self.skipped).items()]
+        shown = table(["law", f"{self.module} keeps it", "tried on"], (map(escape, row) for row in held))
+        return f"{shown}<details><summary>{len(self.skipped)} laws are not of it</summary>{text(chr(10).join(skipped))}</details>"
 
 
 def _grouped(named: Mapping[str, V]) -> dict[V, list[str]]:

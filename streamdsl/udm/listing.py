@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from streamdsl.expr.expression_functions import Udf
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import table
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.signatures import parameters, signature
@@ -17,6 +18,8 @@ from streamdsl.udm.stream_operator import UDSO
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from streamdsl.pictures.module_kinds import ModuleKinds
 
 PROPERTIES: Final = (
     "time_sensitive",
@@ -74,7 +77,7 @@ class Entry:
         return f"error: {self.error}" if self.error else self.description
 
 
-class Catalog(Sequence[Entry]):
+class Catalog(Displayed, Sequence[Entry]):
     """The modules of a repository: a sequence of `Entry`, ordered by origin and name."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -102,7 +105,12 @@ class Catalog(Sequence[Entry]):
                 lines += [f"      {line}" for line in entry.note.splitlines()]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
+    def _picture(self) -> ModuleKinds:
+        from streamdsl.pictures.module_kinds import ModuleKinds
+
+        return ModuleKinds({entry.kind for entry in self})
+
+    def _below(self) -> str:
         return table(_TITLES, map(_html_cells, self))
 
     def to_pandas(self) -> pd.DataFrame:

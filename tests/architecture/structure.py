@@ -21,7 +21,7 @@ CORE: Final[dict[str, set[str]]] = {
     "errors": set(),
     "extras": {"errors"},
     "temporal": {"errors"},
-    "pictures": {"errors", "temporal"},
+    "pictures": {"errors", "extras", "temporal"},
     "emit": MODEL,
     "expr": MODEL,
     "windows": MODEL,

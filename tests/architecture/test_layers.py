@@ -124,6 +124,7 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.plan.node.WindowAggregate",
         "streamdsl.running.Times",
         "streamdsl.running.under",
+        "streamdsl.temporal.display.Displayed",
         "streamdsl.temporal.html.columns",
         "streamdsl.temporal.html.table",
         "streamdsl.temporal.html.text",

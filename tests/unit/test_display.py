@@ -1,12 +1,20 @@
-"""What Jupyter shows: histories and results as tables, queries and plans as trees."""
+"""What Jupyter shows by itself: pictures above tables and trees."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
+
+import pytest
 
 import streamdsl as sd
 from streamdsl import cql
+from streamdsl.errors import UserCodeError
+from streamdsl.temporal.html import text
+from streamdsl.testing import check_udm
+from streamdsl.testing.laws import LAWS
 
 ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "v": None})])
 
@@ -25,9 +33,22 @@ def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
 
 def test_a_long_history_says_how_many_rows_are_left_out() -> None:
     shown = sd.from_rows([(n, n + 1, n) for n in range(53)]).run()._repr_html_()
-    assert shown.count("<tr>") == 51
+    picture, below = shown.split("</svg>")
+    assert below.count("<tr>") == 51
+    assert picture.count("<circle") == 53
+    assert "... 3 rows more" in below
+    many = sd.from_rows([(n, n + 1, n) for n in range(5_003)]).run()
+    for value in (many, many.cht()):
+        picture, below = value._repr_html_().split("</svg>")
+        assert "5,003 rows in 400 bins" in picture
+        assert len(picture) < 20_000
+        assert "... 4,953 rows more" in below
+
+
+def test_an_empty_history_is_a_table_without_rows() -> None:
+    shown = sd.from_rows([(1, 2, 3)]).where(lambda e: e > 3).run()._repr_html_()
     assert "<svg" not in shown
-    assert "... 3 rows more" in shown
+    assert shown.count("<tr>") == 1
 
 
 def test_a_query_and_its_plan_are_trees() -> None:
@@ -47,8 +68,8 @@ def test_a_relation_is_drawn_over_its_batches() -> None:
     relation = cql.stream_group(S=[("<a>", 1, 1), ("b", 1, 2), ("c", 3, 1)]).S.rows(1).select(lambda e: e.value)
     shown = relation._repr_html_()
     assert shown.count('rx="3"') == 3
-    for text in ("t=1", "(1, 1)", "(1, 2)", "t=2", "empty", "(3, 1)", "&lt;a&gt;"):
-        assert text in shown
+    for said in ("t=1", "(1, 1)", "(1, 2)", "t=2", "empty", "(3, 1)", "&lt;a&gt;"):
+        assert said in shown
     assert "<a>" not in shown
 
 
@@ -72,4 +93,99 @@ def test_what_a_push_has_caused_is_a_picture_above_its_numbers() -> None:
     ]
     picture, numbers = out._repr_html_().split("</svg>")
     assert ">n=2<" in picture
-    assert numbers == "<pre>3 events: 1 insert, 1 retract, 1 cti</pre>"
+    assert numbers == text("3 events: 1 insert, 1 retract, 1 cti")
+
+
+def test_a_session_is_shown_by_how_far_it_has_come() -> None:
+    x = sd.source("x", unit="s", progress=sd.Progress.slack("3s"))
+    session = x.union(sd.source("<y>", unit="s")).tumbling_window("10s").aggregate(n=sd.count()).open("final")
+    assert "<svg" not in session._repr_html_()
+    session.push([sd.point("early", 20, 3)], "<y>")
+    session.push([sd.point("a", 13, 7), sd.point("b", 33, 7)], "x")
+    assert ">no CTI yet<" in session._repr_html_()
+    session.push([sd.point("c", 22, 3), sd.Cti(12)], "<y>")
+    picture, below = session._repr_html_().split("</svg>")
+    for behind in ("3s behind", "21s behind", "23s behind"):
+        assert f">{behind}<" in picture
+    titles, x_row, y_row, output_row = re.findall(r"<tr>(.*?)</tr>", below)
+    assert ">behind by<" in titles
+    assert [cell in x_row for cell in (">x<", ">2 in<", ">1970-01-01T00:00:33Z<", ">1970-01-01T00:00:30Z<", ">3s<")] == [True] * 5
+    assert [cell in y_row for cell in (">&lt;y&gt;<", ">2 in<", ">1970-01-01T00:00:12Z<", ">21s<")] == [True] * 4
+    assert [cell in output_row for cell in (">1970-01-01T00:00:10Z<", ">23s<")] == [True] * 2
+    assert "source &#x27;&lt;y&gt;&#x27; has only reached the CTI" in below
+    assert "└─ source" in below
+    assert repr(session) == (
+        "<Session: x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; output, CTI 1970-01-01T00:00:10Z>"
+    )
+
+
+def test_a_session_that_has_failed_or_ended_is_still_shown() -> None:
+    session = sd.source("x").select(lambda e: 1 // e).open()
+    session.push([sd.point("a", 3, 1), sd.Cti(4)])
+    with pytest.raises(UserCodeError):
+        session.push([sd.point("b", 5, 0)])
+    assert "2 in" in session._repr_html_()
+    ended = sd.source("x").open()
+    ended.push([sd.point("a", 3, 1)])
+    ended.close()
+    assert ">inf<" in ended._repr_html_()
+
+
+def test_a_source_may_be_called_output() -> None:
+    session = sd.source("output").open("final")
+    session.push([sd.interval("a", 3, 9, 1), sd.Cti(4)])
+    assert repr(session) == "<Session: output 1 in, CTI 4; output, CTI 3>"
+
+
+def test_a_traced_session_is_shown_by_its_events() -> None:
+    session = sd.source("x").open()
+    session.trace()
+    session.push([sd.point("a", 3, "A"), sd.Cti(7)])
+    picture, below = session._repr_html_().split("</svg>")
+    assert ">A<" in picture
+    assert "1 in" in below
+    assert "1 out" in below
+
+
+def test_streams_that_wait_for_an_aggregate_show_what_flows_into_them() -> None:
+    trips = sd.source("<trips>")
+    for stream in (trips.group_by("zone"), trips.tumbling_window(10), trips.group_by("zone").tumbling_window(10)):
+        picture, below = stream._repr_html_().split("</svg>")
+        assert "&lt;trips&gt;" in picture
+        assert below == text(repr(stream))
+
+
+def test_an_answer_of_a_trace_is_a_picture_above_its_tree() -> None:
+    session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+    trace = session.trace()
+    for event in (sd.point("a", 3, "A"), sd.point("b", 4, "B")):
+        session.push([event])
+    why = trace.why((0, 10, {"n": 2}))
+    assert [lane.title for lane in why.timeline().lanes] == ["trips", "windows", "answer"]
+    assert [(lane.le.tolist(), lane.re.tolist()) for lane in why.timeline().lanes] == [([3, 4], [4, 5]), ([0], [10]), ([0], [10])]
+    taken_back = trace.why(trace.output[1])
+    trips, answer = taken_back.timeline().lanes
+    assert [trips.payload(0), answer.payload(0), answer.re[0], answer.was[0]] == ["B", sd.Record(n=1), 0, 10]
+    effects = trace.effects(trace.input[1].event)
+    assert str(effects.timeline()).splitlines()[3:] == [
+        "window_aggregate_1:",
+        "  n=2             : [=========)",
+        "  n=1             : xxxxxxxxxxx  # RE 10 -> 0",
+    ]
+    for answered in (why, taken_back, effects):
+        assert answered._repr_html_() == answered.timeline().svg() + text(str(answered))
+
+
+def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
+    @sd.uda
+    def spread(prices: Sequence[float]) -> float:
+        return max(prices) - min(prices)
+
+    report = check_udm(spread)
+    shown = report._repr_html_()
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", shown)[1:]]
+    assert [row[0] for row in rows] == list(report.held)
+    assert ["order_insensitive", "Members in any order give the same result.", "30 examples"] in rows
+    assert rows[0][:2] == ["answers", next(law.statement for law in LAWS if law.name == "answers")]
+    assert f"{len(report.skipped)} laws are not of it" in shown
+    assert "clipping: it is time-insensitive" in shown

@@ -20,6 +20,7 @@ from streamdsl.plan.node import Source
 from streamdsl.sources import from_rows
 from streamdsl.stream import GroupedStream, Stream
 from streamdsl.temporal import INFINITY, DurationLike
+from streamdsl.temporal.display import Displayed
 
 Semantics: TypeAlias = Literal["delta", "difference"]
 At: TypeAlias = Literal["all", "batches", "slides"]
@@ -28,7 +29,7 @@ _SHOWN: Final = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Relation:
+class Relation(Displayed):
     """A bag of rows at every batch of a group, and at every empty timestamp of its span.
 
     `stream` is the relation as a fluent query: a row's lifetime is the run of instants of `timeline` at which it is in the
@@ -274,7 +275,7 @@ class Relation:
         relation_html = (f"{at}: {', '.join(map(repr, rows)) or 'nothing'}" for at, rows in self.states())
         return f"<Relation {'; '.join(relation_html)}>"
 
-    def _repr_html_(self) -> str:
+    def _below(self) -> str:
         from streamdsl.papers.cql.relation_picture import relation_html
 
         return relation_html(self.timeline, self.batches, self._rows)

@@ -13,6 +13,7 @@ from streamdsl.papers.secret.profile import Profile
 from streamdsl.papers.secret.profile_trace import SHOWN, Trace, simulate
 from streamdsl.papers.secret.tuples import Given, Tuple, read
 from streamdsl.papers.secret.window_scope import Scope
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import columns, table, text
 from streamdsl.temporal.payload import payload_key
 
@@ -49,7 +50,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Displayed):
     """Profiles side by side: a trace of each, and for each that does not answer as the first one does, why.
 
     >>> from streamdsl.secret import CORAL8, STREAMBASE
@@ -133,7 +134,7 @@ class Comparison:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
+    def _below(self) -> str:
         from streamdsl.papers.secret.trace_picture import draw
 
         lines = "\n".join(map(str, self.differences)) or "the answers are the same"

@@ -13,6 +13,7 @@ from streamdsl.papers.secret.report_values import evaluator
 from streamdsl.papers.secret.simulation import By, Reported, Simulation, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import Given, Tuple, read
+from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import columns, table, text
 
 MOST: Final = 1000
@@ -22,7 +23,7 @@ SHOWN: Final = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Displayed):
     """What an engine does with an input: `reports`, and `outputs`, the aggregate of each (of none the values themselves).
 
     >>> from streamdsl.secret import STREAMBASE
@@ -108,7 +109,7 @@ class Trace:
         shown = ", ".join(map(repr, self.outputs[:SHOWN]))
         return f"{self.profile.name}, size {self.size}, slide {self.slide}: [{shown}{more}]"
 
-    def _repr_html_(self) -> str:
+    def _below(self) -> str:
         from streamdsl.papers.secret.trace_picture import draw
 
         more = text(f"... {len(self.reports) - SHOWN} reports more") if len(self.reports) > SHOWN else ""

@@ -417,6 +417,10 @@ def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
     assert repr(why) == "Why([0, 10) n=1 most=7, of 1 input rows)"
     assert repr(why.tree) == "Cause(window_aggregate_1: [0, 10) n=1 most=7, of 1)"
     assert "&lt;- source:trips" in why._repr_html_()
+    assert repr(trace.effects(trace.input[0].event)) == "Effects(insert 'a' [3, 4), at 3 operators)"
+    passed = sd.source("s").where(lambda e: e > 5).trace({"s": [(3, 4, 2)]})
+    assert repr(passed.why_not(lambda e: e == 2)) == "WhyNot(operator where_1)"
+    assert repr(passed.why_not(lambda e: e == 7)) == "WhyNot(no remedy)"
     assert why.windows == [(0, 10)]
     assert why.events == [("trips", trace.input[0].event)]
 

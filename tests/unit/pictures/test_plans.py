@@ -84,5 +84,5 @@ def test_jupyter_shows_a_picture_of_a_plan_that_can_be_read() -> None:
     deep = TRIPS
     for n in range(70):
         deep = deep.shift(n + 1)
-    assert deep._repr_html_().startswith("<pre>")
+    assert deep._repr_html_().startswith("<pre ")
     assert len(deep.draw().boxes) == 71

@@ -373,7 +373,7 @@ def test_a_session_that_was_not_asked_to_keeps_nothing_and_says_how_to_ask() -> 
     session = sd.source("trips").open()
     with pytest.raises(SessionError, match=r"(?s)kept none of its events.*session\.trace\(\)"):
         session.timeline()
-    assert "<svg" not in session._repr_html_()
+    assert "none yet" in session._repr_html_()
 
 
 def test_a_restored_session_keeps_what_comes_from_then_on(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_picture_is_saved_as_svg_or_as_text(tmp_path: Path) -> None:
     picture = sd.from_rows([(1, 5, "a")]).run().timeline()
     for name in ("rows.svg", "rows.txt"):
         picture.save(tmp_path / name)
-    assert (tmp_path / "rows.svg").read_text() == picture.svg() == picture._repr_svg_() == picture._repr_html_()
+    assert (tmp_path / "rows.svg").read_text() == picture.svg() == picture._repr_svg_()
     assert (tmp_path / "rows.txt").read_text() == f"{picture}\n"
 
 

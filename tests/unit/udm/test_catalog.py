@@ -285,7 +285,9 @@ streamdsl
 
 
 def test_the_table_is_well_formed_and_escaped(catalog: Catalog) -> None:
-    table = ElementTree.fromstring(catalog._repr_html_().replace("<br>", "<br/>"))
+    picture, shown = catalog._repr_html_().split("</svg>")
+    assert [kind in picture for kind in ("UDA", "UDO", "UDSO", "UDF")] == [True, True, False, True]
+    table = ElementTree.fromstring(shown.replace("<br>", "<br/>"))
     header, *body = [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
     assert header == ["name", "kind", "signature", "parameters", "properties", "description", "origin"]
     assert [row[0] for row in body] == [entry.name for entry in catalog]
