@@ -82,7 +82,7 @@ def test_a_run_compares_and_stores_and_says_what_failed(tmp_path: Path, monkeypa
 
 def test_the_notebooks_are_numbered_in_the_order_of_the_story() -> None:
     assert [path.name[:3] for path in NOTEBOOKS] == [f"{number:02}_" for number in range(1, len(NOTEBOOKS) + 1)]
-    listed = re.findall(r"\(notebooks/([^)]*\.ipynb)\)", (ROOT / "README.md").read_text())
+    listed = re.findall(r"\(\.\./notebooks/([^)]*\.ipynb)\)", (ROOT / "docs" / "index.md").read_text())
     assert listed == [path.name for path in NOTEBOOKS]
 
 
