@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.expression_functions import Then, When
+from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema, Shape
@@ -24,6 +25,7 @@ from streamdsl.temporal.payload import is_taken
 from streamdsl.temporal.time import add_time
 from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
 from streamdsl.udm.bound_agg import BoundAgg
+from streamdsl.udm.counted_values import counted
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
@@ -277,7 +279,10 @@ def _agg_hint(name: str, value: Any) -> str:
 
 def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:
     """Return an aggregate with its expressions traced over a stream."""
-    return BoundAgg(agg.function, argument(agg.argument, schema), argument(agg.where, schema))
+    found = argument(agg.argument, schema)
+    if not isinstance(agg.argument, E):  # of which `sd.count` has asked, and SQL has a meaning of its own
+        found = counted(agg.function, found, schema)
+    return BoundAgg(agg.function, found, argument(agg.where, schema))
 
 
 def argument(f: object, schema: Schema | None) -> Expr | None:
