@@ -5,12 +5,13 @@ The facade (`stream.py`) has the methods; these functions validate, so that a qu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.errors import FieldNotFound, QueryError, WindowGapsWarning, level_of_caller
 from streamdsl.expr.expression_functions import Then, When
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
@@ -427,6 +428,18 @@ class WindowDefinition:
 
     def _placed(self, results: Node) -> Node:
         return results if self.lasting is None else derived.lasting(results, self._delay, self.lasting)
+
+
+def warn_of_gaps(size: object, hop: object) -> None:
+    """Warn, at the line of the query, that hopping windows leave times out."""
+    warnings.warn(
+        f"hopping_window({size!r}, {hop!r}) leaves gaps: a window of size {size!r} begins every {hop!r}, and a row that lives "
+        "between two of them is in none.\n"
+        f"Hint: the size comes first: hopping_window({hop!r}, {size!r}); if the gaps are meant, "
+        'warnings.simplefilter("ignore", streamdsl.errors.WindowGapsWarning)',
+        WindowGapsWarning,
+        stacklevel=level_of_caller(),
+    )
 
 
 def ranked(by: Any, schema: Schema | None) -> Make:

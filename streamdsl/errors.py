@@ -52,6 +52,7 @@ __all__ = [
     "UnsupportedOnSpark",
     "UntypedColumnWarning",
     "UserCodeError",
+    "WindowGapsWarning",
 ]
 
 
@@ -301,6 +302,10 @@ class NoProgressWarning(UserWarning):
 
 class HeldOutputWarning(UserWarning):
     """Much state is held in memory and never released, as the output CTI does not advance; the message names the cause."""
+
+
+class WindowGapsWarning(UserWarning):
+    """Hopping windows are shorter than their hop, so rows that live between two of them are in none."""
 
 
 class CrossJoinWarning(UserWarning):

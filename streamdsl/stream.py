@@ -110,6 +110,8 @@ class _Windowing(Fluent, ABC, Generic[W]):
             hop 5            [---------)
                                   [---------)
 
+        A size below the hop leaves gaps, whose rows are in no window: a `WindowGapsWarning` says so.
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(6, 7, "a")]).hopping_window(10, 5).aggregate(n=sd.count()).run().cht()
         CHT
@@ -118,7 +120,10 @@ class _Windowing(Fluent, ABC, Generic[W]):
         """
         timed = self._timed(size, hop, offset)
         ticks = [to_duration(d, timed._unit) for d in (size, hop, offset)]
-        return timed._windowed(WindowDefinition(Hopping(*ticks), clip, output))
+        windows = Hopping(*ticks)
+        if windows.has_gaps:
+            building.warn_of_gaps(size, hop)
+        return timed._windowed(WindowDefinition(windows, clip, output))
 
     def tumbling_window(
         self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
