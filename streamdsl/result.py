@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class EventsOutput(Generic[T]):
         return HistoryOutput(self.cht()).history(fields)
 
 
-class Result(Generic[T]):
+class Result(Completed, Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
     Events, rows and frames are computed on demand; the history is cached.
@@ -90,6 +91,7 @@ class Result(Generic[T]):
     """
 
     __slots__ = ("_cht", "_fields", "_output", "_rejected", "_types")
+    _internal = frozenset({"with_fields"})
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, Insert, Retract, plain
+from streamdsl.temporal.completion import Completed
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
@@ -38,7 +39,7 @@ class Arrival(NamedTuple):
     event: Event[Any]
 
 
-class EventTrace:
+class EventTrace(Completed):
     """A recorded run: its physical events in and out, and where answers come from.
 
     Made by `query.trace(inputs)`, `session.trace()` and `load`. Each question runs the query again, on parts of what was
@@ -52,6 +53,8 @@ class EventTrace:
     >>> trace.output[0]
     Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=1))
     """
+
+    _internal = frozenset({"of_run", "of_session", "recording"})
 
     def __init__(self, recording: Recording, recorder: Recorder | None = None) -> None:
         self.recording = recording

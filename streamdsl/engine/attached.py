@@ -34,6 +34,8 @@ class Attached(RunningQuery[T]):
     Made by `session.attach(query)`. An error of its own ends it alone; when the query that it is attached to closes, so does it.
     """
 
+    _internal = frozenset({"leave", "take"})
+
     def __init__(self, opened: OpenedPlan, unit: Unit | None, replay: Mapping[str, Piece]) -> None:
         super().__init__(opened.plan, opened.written, opened.emit, opened.options)
         self._unit = unit

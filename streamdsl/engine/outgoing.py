@@ -17,6 +17,7 @@ from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
 from streamdsl.plan.types import Hints
 from streamdsl.temporal import INFINITY, Event, Unit
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.html import text
 from streamdsl.temporal.time import Ticks
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 
-class Outgoing(Generic[T]):
+class Outgoing(Completed, Generic[T]):
     """Physical events that a push has caused, in order; `len` says how many.
 
     Frames have the columns `kind` (insert, retract, cti), `id`, `le`, `re`, `re_new`, then the payload's. A CTI's time is its
@@ -50,6 +51,7 @@ class Outgoing(Generic[T]):
     """
 
     __slots__ = ("_schema", "_sent", "_types", "unit")
+    _internal = frozenset({"changes", "rows"})
 
     def __init__(
         self, sent: Sequence[StepOutput], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None

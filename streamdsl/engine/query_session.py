@@ -50,6 +50,23 @@ class Session(RunningQuery[T]):
     `query.restore` goes on from its last checkpoint.
     """
 
+    _internal = frozenset(
+        [
+            "described",
+            "end_with",
+            "keep_all_rejected",
+            "load",
+            "loaded",
+            "options",
+            "parts",
+            "sources",
+            "tables",
+            "traced",
+            "types",
+            "undoes",
+            "until",
+        ]
+    )
     undoes: ClassVar[bool] = True
     """Whether a push that would make too many windows is undone."""
 

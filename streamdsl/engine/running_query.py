@@ -21,6 +21,7 @@ from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
+from streamdsl.temporal.completion import Completed
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
@@ -33,12 +34,14 @@ T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
 
-class RunningQuery(ABC, Generic[T]):
+class RunningQuery(Completed, ABC, Generic[T]):
     """A plan that runs. Its sources and its output may be published: then other queries are attached to them, and leave again.
 
     `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live
     if so, and their `stats()` say how much that is.
     """
+
+    _internal = frozenset({"written"})
 
     def __init__(
         self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY

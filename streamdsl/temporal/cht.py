@@ -10,6 +10,7 @@ from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
@@ -70,7 +71,7 @@ def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
         rows.sort(key=lambda row: (life := (row.le, row.re), rank(row) if life in ties else ()))
 
 
-class CHT(Generic[T]):
+class CHT(Completed, Generic[T]):
     """A multiset of rows `(le, re, payload)`, without ids and order of arrival; rows with empty lifetimes are left out.
 
     >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
@@ -80,6 +81,7 @@ class CHT(Generic[T]):
     """
 
     __slots__ = ("_rows", "unit")
+    _internal = frozenset({"ordered"})
 
     def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
         held = list(rows)

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, overload
 
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.events import Insert, Retract
 
 SAMPLE_SIZE: Final = 10_000
@@ -25,7 +26,7 @@ class Rejected(NamedTuple):
     reason: str
 
 
-class Rejections(Sequence[Rejected]):
+class Rejections(Completed, Sequence[Rejected]):
     """Late events that sources have dropped or adjusted: `len` is their number, the items are the newest 10,000.
 
     `counts` has the exact numbers by source and reason, including events that are not kept.
@@ -35,6 +36,8 @@ class Rejections(Sequence[Rejected]):
     >>> len(late), [each.event.id for each in late], late.counts
     (12000, ['a'], {('trips', 'dropped'): 12000})
     """
+
+    _internal = frozenset({"add", "anew", "clear", "copy", "extend", "keep_all"})
 
     def __init__(self, kept: int | None = SAMPLE_SIZE) -> None:
         self._counts: Counter[tuple[str | None, str]] = Counter()

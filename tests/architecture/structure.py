@@ -40,7 +40,7 @@ CORE: Final[dict[str, set[str]]] = {
 FACADE: Final[dict[str, set[str]]] = {
     "aggregates": {"udm"},
     "functions": {"expr"},
-    "missing": {"errors"},
+    "missing": {"errors", "temporal"},
     "window": {"udm"},
     "building": PLAN,
     "running": PLAN | {"emit"},
