@@ -442,11 +442,6 @@ def warn_of_gaps(size: object, hop: object) -> None:
     )
 
 
-def ranked(by: Any, schema: Schema | None) -> Make:
-    """Return the argument of `top_k`: the pair of the value to rank by, and the row."""
-    return Make(Schema.tuple(2), (key(by, schema), Whole()))
-
-
 def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:
     """Return the merged bindings of a plan's streams; raises `QueryError` if two different sources have one name."""
     named: dict[str, Source] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
-from streamdsl import building
+from streamdsl import building, ranking
 from streamdsl.building import PAIR, Aggregation, WindowDefinition
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
@@ -1593,22 +1593,29 @@ class WindowedStream(Fluent, Generic[T]):
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[T]: ...
     @overload
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[int, T]]: ...
-    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+    @overload
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: str) -> Stream[Record]: ...
+    def top_k(self, k: int, by: Any, rank: Any = False) -> Any:
         """Give the k rows of each window that are the largest by a value, and all that equal the last of them.
 
         `by` is a lambda over the row or a field's name; NaN is the largest, rows with None are left out. With `rank` the payload
-        is `(rank, row)`, where a rank is 1 + the number of larger rows. Raises `QueryError` for k < 1.
+        is `(rank, row)`, where a rank is 1 + the number of larger rows; with a name it is a record of the rank, so called, and
+        of the row's fields. Raises `QueryError` for k < 1, and for a name that the row has.
 
         >>> import streamdsl as sd
-        >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)])
-        >>> fares.tumbling_window(10).top_k(2, by=lambda e: e, rank=True).run().cht()
+        >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)]).tumbling_window(10)
+        >>> fares.top_k(2, by=lambda e: e, rank=True).run().cht()
         CHT
           [0, 10) _0=1 _1=20
           [0, 10) _0=2 _1=15
           [0, 10) _0=2 _1=15
+        >>> fares.top_k(1, by=lambda e: e, rank="place").run().cht()
+        CHT
+          [0, 10) place=1 value=20
         """
-        node = self._input._node
-        return self._input._over(self._frame.operate(node, TopK(k, rank), building.ranked(by, node.schema)))
+        node, name = self._input._node, ranking.rank_name(rank)
+        found = self._input._over(self._frame.operate(node, TopK(k, rank is not False), ranking.ranked(by, node.schema)))
+        return found if name is None else found._over(algebra.Select(found._node, ranking.named_ranks(name, node.schema)))
 
     def describe(self, cht: CHT[Any], until: TimeLike = INFINITY) -> list[tuple[tuple[int, int], list[CHTRow[Any]]]]:
         """List the non-empty windows over an input with this CHT, each with its members, unclipped: for tests and docs.
@@ -1732,17 +1739,25 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[tuple[K, T]]: ...
     @overload
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[K, tuple[int, T]]]: ...
-    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+    @overload
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: str) -> Stream[Record]: ...
+    def top_k(self, k: int, by: Any, rank: Any = False) -> Any:
         """Give the k largest rows of each key's windows, with ties, as pairs `(key, row)`; as `WindowedStream.top_k`.
+
+        With a name for the rank it is one record: the key, as in `aggregate`, the rank, and the row's fields.
 
         >>> import streamdsl as sd
         >>> trips = sd.from_rows([(1, 2, {"zone": "A", "fare": 10}), (3, 4, {"zone": "A", "fare": 4})])
         >>> trips.group_by("zone").tumbling_window(10).top_k(1, by="fare").select(lambda e: e[1].fare).run().cht()
         CHT
           [0, 10) 10
+        >>> trips.group_by("zone").tumbling_window(10).top_k(1, by="fare", rank="place").run().cht()
+        CHT
+          [0, 10) zone='A' place=1 fare=10
         """
-        body = self._frame.operate(self._input._group(), TopK(k, rank), building.ranked(by, self._schema))
-        return self._input._applied(body, PAIR)
+        name, group = ranking.rank_name(rank), self._input
+        body = self._frame.operate(group._group(), TopK(k, rank is not False), ranking.ranked(by, self._schema))
+        return group._applied(body, PAIR if name is None else ranking.named_ranks(name, self._schema, group._key))
 
     @property
     def _schema(self) -> Schema | None:

@@ -51,7 +51,7 @@ class Session(RunningQuery[T]):
     """
 
     _internal = frozenset(
-        [
+        (
             "described",
             "end_with",
             "keep_all_rejected",
@@ -65,7 +65,7 @@ class Session(RunningQuery[T]):
             "types",
             "undoes",
             "until",
-        ]
+        )
     )
     undoes: ClassVar[bool] = True
     """Whether a push that would make too many windows is undone."""
