@@ -48,7 +48,7 @@ def named_ranks(name: str, schema: Schema | None, group: Expr | None = None) -> 
 def _taken(name: str, what: str) -> QueryError:
     return QueryError(
         f"top_k cannot name two fields {name!r}: there is {what} of this name",
-        hint='choose another name for the rank: top_k(3, by="fare", rank="place"); or for the key: group_by(lambda e: {"zone": ...})',
+        hint='choose other names: top_k(3, by="fare", rank="place"), group_by(lambda e: {"zone": ...})',
     )
 
 

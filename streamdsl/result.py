@@ -182,30 +182,38 @@ class Result(Completed, Generic[T]):
         """
         return self._rejected
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.
 
-        >>> Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})])).to_pandas().columns.tolist()
-        ['le', 're', 'k']
+        `start` and `end` are other names for `le` and `re`, as in `sd.from_pandas`: the method `frame.le` of pandas compares. A
+        field called like one of the two gets the prefix `payload_`. Raises `QueryError` for two equal names.
+
+        >>> result = Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})]))
+        >>> result.to_pandas().columns.tolist(), result.to_pandas(start="start", end="end").columns.tolist()
+        (['le', 're', 'k'], ['start', 'end', 'k'])
         """
         from streamdsl.temporal.pandas_frames import history_to_pandas
 
-        return history_to_pandas(self._output.history(self._fields))
+        return history_to_pandas(self._history(start, end))
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self, start: str = "le", end: str = "re") -> Any:
         """Return the history as an Arrow table, with the types that the query declares, if it does.
 
-        Raises `SchemaError` for values that Arrow has no type for.
+        `start` and `end` name the columns of the times, as in `to_pandas`. Raises `SchemaError` for values that Arrow has no type
+        for.
         """
         from streamdsl.io.data_frames import history_to_arrow
 
-        return history_to_arrow(self._output.history(self._fields), None if self._types is None else self._types())
+        return history_to_arrow(self._history(start, end), None if self._types is None else self._types())
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return the history as a polars frame."""
+    def to_polars(self, start: str = "le", end: str = "re") -> pl.DataFrame:
+        """Return the history as a polars frame; `start` and `end` name the columns of the times, as in `to_pandas`."""
         from streamdsl.io.data_frames import history_to_polars
 
-        return history_to_polars(self._output.history(self._fields))
+        return history_to_polars(self._history(start, end))
+
+    def _history(self, start: str, end: str) -> HistoryColumns:
+        return self._output.history(self._fields).named(start, end)
 
     def timeline(self) -> Timeline:
         """Return a picture of the history: text that `print` shows, SVG in Jupyter; many rows are binned (docs/pictures.md).

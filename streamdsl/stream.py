@@ -1257,32 +1257,37 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.open(emit, engine_options=engine_options).stream(events)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.
+
+        `start` and `end` are other names for the columns of the times, as in `sd.from_pandas`: `frame.le` is a method of pandas.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_pandas()[["le", "re", "n"]].values.tolist()
         [[1, 5, 3]]
+        >>> frame = sd.from_rows([(1, 5, {"n": 3})]).to_pandas(start="start", end="end")
+        >>> frame.start.tolist(), sd.from_pandas(frame, start="start", end="end").run().cht().rows
+        ([1], [CHTRow(le=1, re=5, payload=Record(n=3))])
         """
-        return self.run().to_pandas()
+        return self.run().to_pandas(start, end)
 
-    def to_arrow(self) -> pa.Table:
-        """Run the query and return its CHT as an Arrow table.
+    def to_arrow(self, start: str = "le", end: str = "re") -> pa.Table:
+        """Run the query and return its CHT as an Arrow table; `start` and `end` name the columns of the times.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_arrow().column_names
         ['le', 're', 'n']
         """
-        return self.run().to_arrow()
+        return self.run().to_arrow(start, end)
 
-    def to_polars(self) -> pl.DataFrame:
-        """Run the query and return its CHT as a polars frame.
+    def to_polars(self, start: str = "le", end: str = "re") -> pl.DataFrame:
+        """Run the query and return its CHT as a polars frame; `start` and `end` name the columns of the times.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_polars().columns
         ['le', 're', 'n']
         """
-        return self.run().to_polars()
+        return self.run().to_polars(start, end)
 
     def as_of(
         self,

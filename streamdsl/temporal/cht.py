@@ -150,11 +150,14 @@ class CHT(Completed, Generic[T]):
         """The rows in order of `(le, re, payload)`."""
         return list(self._rows)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
+        """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields.
+
+        `start` and `end` are other names for `le` and `re`, as in `sd.from_pandas`.
+        """
         from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas
 
-        return history_to_pandas(HistoryColumns.of(self))
+        return history_to_pandas(HistoryColumns.of(self).named(start, end))
 
     def timeline(self) -> Timeline:
         """Return a picture of the rows: text that `print` shows, SVG in Jupyter, `.save("rows.svg")` (docs/pictures.md).
