@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
@@ -105,15 +105,25 @@ class UnitError(StreamDslError, TypeError):
 
 
 class EventError(StreamDslError, ValueError):
-    """A physical event is malformed; it leaves the stream unchanged."""
+    """A physical event is malformed; it leaves the stream unchanged. `times` are the times that the `rule` names, as `{}`."""
 
-    def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
-        place = f" at source {where!r}" if where else ""
-        super().__init__(
-            f"event {shortened(getattr(event, 'id', event))}{place} is refused: {rule}\n  event: {shortened(event)}", hint=hint
-        )
+    def __init__(
+        self, event: object, rule: str, *, times: tuple[int, ...] = (), where: str | None = None, hint: str | None = None
+    ) -> None:
         self.event = event
-        self.rule = rule
+        self._parts = rule, times, where
+        super().__init__(self._text(str), hint=hint)
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        rule, times, where = self._parts
+        self.rule = rule.format(*map(show, times)) if times else rule
+        place = f" at source {where!r}" if where else ""
+        id = shortened(getattr(self.event, "id", self.event))
+        return f"event {id}{place} is refused: {self.rule}\n  event: {shortened(self.event)}"
+
+    def with_times(self, show: Callable[[int], str]) -> EventError:
+        """Return the same error, with times as `show` writes them."""
+        return cast(EventError, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
 
 
 class CtiViolation(EventError):
@@ -122,7 +132,8 @@ class CtiViolation(EventError):
     def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None) -> None:
         super().__init__(
             event,
-            f"its sync time {sync} is before the CTI {cti}",
+            "its sync time {} is before the CTI {}",
+            times=(sync, cti),
             where=where,
             hint='choose on_violation="drop" or "adjust" at the source, or give its Progress more slack',
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
 from streamdsl.temporal.completion import Completed
-from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.temporal.events import PhysicalEvent, dated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,7 +168,7 @@ class Result(Completed, Generic[T]):
 
     def events(self) -> list[Event[T]]:
         """Return the output as physical events, CTIs included."""
-        return self._output.events()
+        return dated(self._output.events(), self.unit)
 
     def rejected(self) -> Rejections:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
@@ -180,7 +180,7 @@ class Result(Completed, Generic[T]):
         >>> [(r.event.id, r.cti) for r in sd.from_events(late, on_violation="drop").run().rejected()]
         [('late', 5)]
         """
-        return self._rejected
+        return self._rejected.dated(self.unit)
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.

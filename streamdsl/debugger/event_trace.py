@@ -26,6 +26,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, Insert, Retract, plain
 from streamdsl.temporal.completion import Completed
+from streamdsl.temporal.events import dated
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
@@ -86,12 +87,12 @@ class EventTrace(Completed):
         """The events that have come in, in order of arrival, with times in ticks."""
         unit = self.recording.unit
         batches = [batch for push in self.recording.pushes for batch in push.batches]
-        return [Arrival(source, event) for source, events in batches for event in ticked(events, unit)]
+        return [Arrival(source, event) for source, events in batches for event in dated(list(ticked(events, unit)), unit)]
 
     @property
     def output(self) -> list[Event[Any]]:
         """The events that have gone out, in order."""
-        return [event for push in self.recording.pushes for event in push.output]
+        return dated([event for push in self.recording.pushes for event in push.output], self.recording.unit)
 
     @property
     def left_out(self) -> list[str]:

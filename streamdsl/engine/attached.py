@@ -46,7 +46,7 @@ class Attached(RunningQuery[T]):
 
         Output that is never pulled is kept. Raises `SessionError` after the last output where the query has failed.
         """
-        out = output_events(self._waiting)
+        out = output_events(self._waiting, self.unit)
         if not out and self._failure is not None:
             raise SessionError(
                 f"the attached query has failed: {reason(self._failure)}", hint="detach it; the others go on"
@@ -68,7 +68,7 @@ class Attached(RunningQuery[T]):
     def leave(self) -> list[Event[T]]:
         """Be stopped, and return the output that has not been pulled."""
         self._closed = True
-        out, self._waiting = output_events(self._waiting), []
+        out, self._waiting = output_events(self._waiting, self.unit), []
         return out
 
     @property

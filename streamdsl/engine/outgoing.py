@@ -71,7 +71,7 @@ class Outgoing(Completed, Generic[T]):
 
     def events(self) -> list[Event[T]]:
         """Return the events."""
-        return output_events(self._sent)
+        return output_events(self._sent, self.unit)
 
     def timeline(self) -> Timeline:
         """Return a picture of the events: text that `print` shows, SVG in Jupyter (docs/pictures.md)."""

@@ -115,7 +115,7 @@ class Session(RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        out = output_events(self._push(events, source))
+        out = output_events(self._push(events, source), self.unit)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -204,7 +204,7 @@ class Session(RunningQuery[T]):
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = output_events(self._with_early(sent))
+        out = output_events(self._with_early(sent), self.unit)
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -333,7 +333,8 @@ class Session(RunningQuery[T]):
         Its length is their number, and `counts` says how many there were by source and reason; of very many it holds the newest
         10,000. With `forget` the next call returns later ones only.
         """
-        return all_rejected(each.table.forget_rejected() if forget else each.rejected for each in self._sources.values())
+        parts = [each.table.forget_rejected() if forget else each.rejected for each in self._sources.values()]
+        return all_rejected(parts).dated(self.unit)
 
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain, pairwise, repeat
 from operator import attrgetter, eq
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from streamdsl.errors import EventError
 from streamdsl.temporal.completion import Completed
@@ -16,7 +16,7 @@ from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
 from streamdsl.temporal.html import table, text
 from streamdsl.temporal.payload import payload_key, payload_order, show
-from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
+from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar, time_repr
 from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
@@ -36,6 +36,31 @@ class CHTRow(NamedTuple, Generic[T]):
     le: int
     re: int
     payload: T
+
+    def __repr__(self) -> str:
+        return self._shown(None)
+
+    def _shown(self, unit: Unit | None) -> str:
+        return f"CHTRow(le={time_repr(self.le, unit)}, re={time_repr(self.re, unit)}, payload={self.payload!r})"
+
+
+class DatedRow(CHTRow[T]):
+    """A row of a CHT over dates, which prints them; it is equal to the `CHTRow` with the same values."""
+
+    __slots__ = ()
+    _unit: ClassVar[Unit] = "us"
+
+    def __repr__(self) -> str:
+        return self._shown(self._unit)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CHTRow, tuple(self)
+
+
+_ROWS: Final[Mapping[Unit | None, type[CHTRow[Any]]]] = {
+    unit: type("CHTRow", (DatedRow,), {"__slots__": (), "_unit": unit}) for unit in get_args(Unit) if is_calendar(unit)
+}
+"""The class of rows by unit; others are plain."""
 
 
 class Row(Protocol):
@@ -88,6 +113,8 @@ class CHT(Completed, Generic[T]):
         if not distinct(map(type, chain.from_iterable(map(_LIFE, held)))) <= {int}:
             held = _read(held, EventReader(unit))
         self._rows = [row for row in held if row.le < row.re]
+        if kind := _ROWS.get(unit):
+            self._rows = list(map(tuple.__new__, repeat(kind), self._rows))
         sort_rows(self._rows)
         self.unit = unit
 
@@ -142,7 +169,7 @@ class CHT(Completed, Generic[T]):
         [CHTRow(le=1, re=5, payload='P1')]
         """
         cht = cls((), unit)
-        cht._rows = list(map(tuple.__new__, repeat(CHTRow), zip(le, re, payloads, strict=True)))
+        cht._rows = list(map(tuple.__new__, repeat(_ROWS.get(unit, CHTRow)), zip(le, re, payloads, strict=True)))
         return cht
 
     @property

@@ -324,6 +324,17 @@ def _stay_within(times: Ticks, durations: Ticks) -> bool:
     return max(latest, longest, latest + longest) < INFINITY and least >= MIN_TIME
 
 
+def time_repr(time: int, unit: Unit | None = None) -> str:
+    """Return a time as Python text that a source reads again: ticks, a date in UTC in quotes, or INFINITY.
+
+    >>> time_repr(3), time_repr(2, "s"), time_repr(INFINITY)
+    ('3', "'1970-01-01T00:00:02Z'", 'INFINITY')
+    """
+    if time == INFINITY:
+        return "INFINITY"
+    return repr(format_time(time, unit)) if is_calendar(unit) and time != MIN_TIME else str(time)
+
+
 def format_time(time: int, unit: Unit | None = None) -> str:
     """Return a time as text for people: ticks, or an ISO date in UTC.
 
