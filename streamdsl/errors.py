@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
@@ -18,6 +18,9 @@ _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
 VALUE_LENGTH: Final = 400
 """The most characters of a value that a message shows."""
+_MEMBERS: Final = 3
+_MEMBER_LENGTH: Final = 120
+"""How many payloads of a window a message shows, and how much of each."""
 
 NO_SOURCE: Final = "a source has the name that sd.source(name) gives it"
 
@@ -198,24 +201,71 @@ class PositionError(StreamDslError, IndexError):
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line."""
+    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line.
+
+    The line has the expression that failed, where it is known. `members` are the payloads of the window.
+    """
 
     def __init__(
-        self, cause: BaseException, *, operator: str, window: object = None, event: object = None, payloads: tuple[Any, ...] = ()
+        self,
+        cause: BaseException,
+        *,
+        operator: str,
+        window: object = None,
+        event: object = None,
+        payloads: tuple[Any, ...] = (),
+        members: Sequence[Any] = (),
     ) -> None:
-        places = [f"operator {operator}"]
-        if window is not None:
-            places.append(f"window {window}")
-        if event is not None:
-            places.append(f"event {shortened(event)}")
-        places.extend(_line_of_the_user(cause))
+        before = [f"operator {operator}"]
+        after = [] if event is None else [f"event {shortened(event)}"]
+        after.extend(_line_of_the_user(cause))
         if payloads:
-            places.append(f"payload {shortened(payloads[0] if len(payloads) == 1 else payloads)}")
-        text = str(cause) if len(str(cause)) <= _LONGEST else f"{str(cause)[:_LONGEST]}..."
-        super().__init__(f"{type(cause).__name__} in user code: {text}\n  at {', '.join(places)}", hint=_remedy(cause, window))
+            after.append(f"payload {_preview(payloads, getattr(cause, 'fields_read', None))}")
+        if members:
+            after.append(_of_window(members))
         self.operator = operator
         self.window = window
         self.event = event
+        self._parts = f"{type(cause).__name__} in user code: {_text_of(cause)}", before, after
+        super().__init__(self._text(str), hint=_remedy(cause, window))
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        head, before, after = self._parts
+        le, re = getattr(self.window, "le", None), getattr(self.window, "re", None)
+        period = f"[{show(le)}, {show(re)})" if isinstance(le, int) and isinstance(re, int) else self.window
+        places = [*before, *([] if self.window is None else [f"window {period}"]), *after]
+        return f"{head}\n  at {', '.join(places)}"
+
+    def with_times(self, show: Callable[[int], str]) -> UserCodeError:
+        """Return the same error, with the times of the window as `show` writes them."""
+        return cast(UserCodeError, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
+
+
+def _text_of(cause: BaseException) -> str:
+    """Return the message of an error without its hint, which comes last."""
+    hint = getattr(cause, "hint", None)
+    text = str(cause).removesuffix(with_hint("", hint)) if hint else str(cause)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _preview(payloads: tuple[Any, ...], fields: frozenset[str] | None) -> str:
+    """Return payloads for a message; of one that is long the fields that the expression has read, if they are known."""
+    shown = payloads[0] if len(payloads) == 1 else payloads
+    text = shortened(shown)
+    if not text.endswith(" characters)") or not fields or len(payloads) > 1:
+        return text
+    parts = [f"{name}={shortened(_field(shown, name))}" for name in sorted(fields)]
+    return f"{type(shown).__name__}({', '.join(parts)}, ...)"
+
+
+def _field(payload: Any, name: str) -> Any:
+    return payload[name] if isinstance(payload, Mapping) else getattr(payload, name, None)
+
+
+def _of_window(members: Sequence[Any]) -> str:
+    few = [shortened(member, _MEMBER_LENGTH) for member in members[:_MEMBERS]]
+    more = ", ..." if len(members) > len(few) else ""
+    return f"{len(members)} payload{'s' if len(members) > 1 else ''}: {', '.join(few)}{more}"
 
 
 def _remedy(cause: BaseException, window: object) -> str | None:
@@ -224,7 +274,7 @@ def _remedy(cause: BaseException, window: object) -> str | None:
     if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
         return "a field is written as e.name, or e['name']"
     if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
-        return known if known is None or known not in str(cause) else None
+        return known
     if re.search(r"for [&|]: ", str(cause)):
         return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
     if "'method'" in str(cause):
@@ -245,7 +295,8 @@ def _line_of_the_user(error: BaseException) -> Iterator[str]:
             return
     written = getattr(error, "written", None)
     if written is not None:
-        yield f"lambda in {place_of(written.file, written.line)}"
+        expression = getattr(error, "expression", None)
+        yield f"lambda in {place_of(written.file, written.line)}{f' ({expression})' if expression else ''}"
 
 
 def place_of(file: str, line: int) -> str:

@@ -55,7 +55,7 @@ class HistoryColumns:
         >>> HistoryColumns.of(CHT.from_rows([(1, 5, {"le": 3, "start": 4})])).named("start", "end").names
         ['le', 'payload_start']
         """
-        if not isinstance(start, str) or not isinstance(end, str) or start == end:
+        if start == end or not (_is_name(start) and _is_name(end)):
             raise QueryError(
                 f"start={start!r} and end={end!r} are not the names of two columns", hint='to_pandas(start="start", end="end")'
             )
@@ -78,6 +78,10 @@ class HistoryColumns:
     def names(self) -> list[str]:
         """The names of the fields' columns in a frame: a field called like one of the times, `le`, becomes `payload_le`."""
         return column_names(list(self.fields), self.times)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def history_to_pandas(history: HistoryColumns) -> pd.DataFrame:

@@ -161,14 +161,14 @@ def stamp(window: Lifetime, output: Output) -> Lifetime:
     return Lifetime(window.re, add_time(window.re, CHRONON))
 
 
-def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
-    """Return the result of `compute`; an exception of user code becomes a `UserCodeError` with the operator and the window."""
+def guarded(operator: str, window: Lifetime, compute: Callable[[], R], members: Sequence[Any] = ()) -> R:
+    """Return the result of `compute`; an exception of user code becomes a `UserCodeError` with operator, window and members."""
     try:
         return compute()
     except StreamDslError:
         raise
     except Exception as error:
-        raise UserCodeError(error, operator=operator, window=window) from error
+        raise UserCodeError(error, operator=operator, window=window, members=members) from error
 
 
 def computed(module: Any, members: Any, window: Lifetime) -> Any:
