@@ -324,12 +324,12 @@ def test_a_fault_in_a_traced_lambda_names_its_line_and_the_payload_and_a_long_on
         rows.select(n=lambda e: 1 // e.n),
         rows.group_by(lambda e: -e.v).tumbling_window(5).aggregate(n=sd.count()),
     ]
-    for query in queries:
+    for query, shown in zip(queries, ("v='xxx", "n=0, ...)", "v='xxx"), strict=True):
         with pytest.raises(UserCodeError) as caught:
             query.run()
         line = test_a_fault_in_a_traced_lambda_names_its_line_and_the_payload_and_a_long_one_is_cut.__code__.co_firstlineno
         assert "lambda in test_refusals.py, line " in str(caught.value)
-        assert "payload Record(v='xxx" in str(caught.value)
+        assert f"payload Record({shown}" in str(caught.value)
         assert line < int(str(caught.value).split("test_refusals.py, line ")[1].split(" ")[0]) < line + 10
         assert len(str(caught.value)) < 3000
     with pytest.raises(SchemaError) as refused_payload:
