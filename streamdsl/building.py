@@ -193,8 +193,10 @@ class Aggregation:
         """Return the aggregation with the aggregates as fields of a class."""
         return replace(self, projection=to_class(cls, {name: Field(f"a{i}") for i, name in enumerate(self.names)}))
 
-    def with_key(self, key: Expr, cls: type | None = None) -> Expr:
+    def with_key(self, key: Expr, cls: type | None = None, in_order: bool = False) -> Expr:
         """Return the projection to the group's key and this aggregation's results, as a class or a record.
+
+        With `in_order` the parts of the key are the first fields of the class, whatever they are called.
 
         >>> from streamdsl.udm.builtin import Count
         >>> aggregation(None, None, {"n": Agg(Count())}, None).with_key(Field("zone")).schema
@@ -203,6 +205,8 @@ class Aggregation:
         if self.form != "named":
             return PAIR if self.form == "one" else Whole()
         parts = key_parts(key)
+        if cls is not None and in_order:
+            parts = dict(zip(_fields_of(cls).names, parts.values(), strict=False))
         for name in self.names:
             if name in parts:
                 raise QueryError(
@@ -268,6 +272,28 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
     bound = tuple(bind(agg, schema) for agg in named.values() if isinstance(agg, Agg))
     fields = tuple(Field(f"a{i}") for i in range(len(bound)))
     return Aggregation(bound, Make(Schema.record(tuple(named)), fields), "named", tuple(named))
+
+
+def fields_in_order(cls: type, given: Sequence[object], named: Mapping[str, object], n_key: int = 0) -> Mapping[str, object]:
+    """Return aggregates by the names of the fields of a class: as they are named, or those after the key's in their order.
+
+    >>> from typing import NamedTuple
+    >>> class Stats(NamedTuple):
+    ...     zone: str
+    ...     n: int
+    >>> fields_in_order(Stats, ["count"], {}, n_key=1)
+    {'n': 'count'}
+    """
+    if not given:
+        return named
+    fields = _fields_of(cls).names
+    if named or len(fields) != n_key + len(given):
+        parts = [f"{n_key} of the key"] * (n_key > 0) + [f"{len(given)} in order"] + [f"{len(named)} by name"] * bool(named)
+        raise QueryError(
+            f"{cls.__name__} has {len(fields)} fields ({', '.join(fields)}), and is given {', '.join(parts)}",
+            hint="all in the order of the class, or all by name: aggregate_as(Stats, n=sd.count())",
+        )
+    return dict(zip(fields[n_key:], given, strict=True))
 
 
 def _agg_hint(name: str, value: Any) -> str:
@@ -363,13 +389,19 @@ def _item(name: str) -> Expr:
     return Call(itemgetter(name), (Key(),), name)
 
 
-def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
-    """Return the projection to a class with these fields; raises `QueryError` if they are not the fields of the class."""
+def _fields_of(cls: type) -> Schema:
+    """Return the schema of the class of results; raises `QueryError` for one that is no dataclass or named tuple."""
     schema = Schema.of_type(cls)
     if schema is None or schema.shape is Shape.SCALAR:
         raise QueryError(
             f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither", hint="aggregate_as(Stats, n=sd.count())"
         )
+    return schema
+
+
+def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
+    """Return the projection to a class with these fields; raises `QueryError` if they are not the fields of the class."""
+    schema = _fields_of(cls)
     missing = [name for name in schema.names if name not in parts]
     unknown = [name for name in parts if name not in schema.names]
     if missing or unknown:

@@ -61,6 +61,14 @@ K = TypeVar("K", covariant=True)
 W = TypeVar("W", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
+V1 = TypeVar("V1")
+V2 = TypeVar("V2")
+V3 = TypeVar("V3")
+V4 = TypeVar("V4")
+V5 = TypeVar("V5")
+V6 = TypeVar("V6")
+V7 = TypeVar("V7")
+V8 = TypeVar("V8")
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 L = TypeVar("L")
@@ -1551,10 +1559,73 @@ class WindowedStream(Fluent, Generic[T]):
         node = self._input._node
         return self._made(building.without_key(building.aggregation(query, f, named, node.schema), node))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self, cls: Callable[[V1], U], a1: Agg[T, V1], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[V1, V2], U], a1: Agg[T, V1], a2: Agg[T, V2], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[V1, V2, V3], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self, cls: Callable[[V1, V2, V3, V4], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], a4: Agg[T, V4], /
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6, V7], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6, V7, V8], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        a8: Agg[T, V8],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, *given: Any, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per non-empty window, its fields the named aggregates.
 
-        Raises `QueryError` where the names are not the class's fields.
+        Without names they are the fields in the order of the class, up to eight of them, and type checkers hold each to its type.
+        Raises `QueryError` where the names are not the class's fields, or the aggregates not as many.
 
         >>> import streamdsl as sd
         >>> from typing import NamedTuple
@@ -1564,9 +1635,11 @@ class WindowedStream(Fluent, Generic[T]):
         >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0)])
         >>> fares.tumbling_window(10).aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e)).run().cht().rows
         [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
+        >>> fares.tumbling_window(10).aggregate_as(Stats, sd.count(), sd.avg(lambda e: e)).run().cht().rows
+        [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
         """
-        made = building.named_aggregation(named, self._input._node.schema)
-        return self._made(made.as_class(cls))
+        fields = building.fields_in_order(cls, given, named)
+        return self._made(building.named_aggregation(fields, self._input._node.schema).as_class(cls))
 
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[O]: ...
@@ -1699,10 +1772,73 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         """
         return self._made(building.aggregation(query, f, named, self._schema))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1], U], a1: Agg[T, V1], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1, V2], U], a1: Agg[T, V1], a2: Agg[T, V2], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1, V2, V3], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self, cls: Callable[[K, V1, V2, V3, V4], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], a4: Agg[T, V4], /
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6, V7], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6, V7, V8], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        a8: Agg[T, V8],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, *given: Any, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per key and non-empty window: of the key and the named aggregates.
 
-        Raises `QueryError` where the names of the key and of the aggregates are not the class's fields.
+        Without names they are the fields in the order of the class, the key first, as in `WindowedStream.aggregate_as`. Raises
+        `QueryError` where the names of the key and of the aggregates are not the class's fields, or they are not as many.
 
         >>> import streamdsl as sd
         >>> from typing import NamedTuple
@@ -1712,9 +1848,13 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         >>> trips = sd.from_rows([(1, 2, {"zone": "A"}), (3, 4, {"zone": "B"})])
         >>> [row.payload for row in trips.group_by("zone").tumbling_window(10).aggregate_as(Stats, n=sd.count()).run().cht()]
         [Stats(zone='A', n=1), Stats(zone='B', n=1)]
+        >>> found = trips.group_by(lambda e: e.zone * 2).tumbling_window(10).aggregate_as(Stats, sd.count())
+        >>> [row.payload for row in found.run().cht()]
+        [Stats(zone='AA', n=1), Stats(zone='BB', n=1)]
         """
-        made = building.named_aggregation(named, self._schema)
-        return self._made(made, cls)
+        key = building.key_parts(self._input._key)
+        made = building.named_aggregation(building.fields_in_order(cls, given, named, len(key)), self._schema)
+        return self._made(made, cls, in_order=not named)
 
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[tuple[K, O]]: ...
@@ -1768,8 +1908,8 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
     def _schema(self) -> Schema | None:
         return self._input._input._node.schema
 
-    def _made(self, made: Aggregation, cls: type | None = None) -> Stream[Any]:
-        projection = made.with_key(self._input._key, cls)
+    def _made(self, made: Aggregation, cls: type | None = None, in_order: bool = False) -> Stream[Any]:
+        projection = made.with_key(self._input._key, cls, in_order)
         return self._input._applied(self._frame.aggregate(self._input._group(), made), projection)
 
     def __repr__(self) -> str:

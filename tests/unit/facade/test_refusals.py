@@ -56,6 +56,17 @@ REFUSED: list[Any] = [
         ("unknown: x",),
     ),
     (lambda: trips.tumbling_window(5).aggregate_as(int, n=sd.count()), QueryError, ("dataclass",)),
+    (lambda: trips.tumbling_window(5).aggregate_as(int, sd.count()), QueryError, ("dataclass",)),
+    (
+        lambda: trips.tumbling_window(5).aggregate_as(Stats, sd.count()),  # type: ignore[arg-type]
+        QueryError,
+        ("Stats has 2 fields (zone, n), and is given 1 in order", "by name: aggregate_as"),
+    ),
+    (
+        lambda: trips.group_by("zone").tumbling_window(5).aggregate_as(Stats, sd.count(), n=sd.count()),  # type: ignore[call-overload]
+        QueryError,
+        ("and is given 1 of the key, 1 in order, 1 by name",),
+    ),
     (
         lambda: trips.group_by("zone").tumbling_window(5).aggregate(zone=sd.count()),
         QueryError,
