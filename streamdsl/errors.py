@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from os.path import basename, dirname, isfile, join
 from traceback import walk_tb
 from types import FrameType
 from typing import Any, Final, cast
 
-_PACKAGE: Final = Path(__file__).parent
+_PACKAGE: Final = join(dirname(__file__), "")
 _LONGEST: Final = 2000
 VALUE_LENGTH: Final = 400
 """The most characters of a value that a message shows."""
@@ -289,9 +289,9 @@ def _remedy(cause: BaseException, window: object) -> str | None:
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
     """Yield the first place outside of the package in the traceback; else the line of the lambda, if it is known."""
     for frame, line in walk_tb(error.__traceback__):
-        file = Path(frame.f_code.co_filename)
-        if _PACKAGE not in file.parents and file.is_file():
-            yield f"{frame.f_code.co_qualname} in {file.name}, line {line}"
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) and isfile(file):
+            yield f"{frame.f_code.co_qualname} in {basename(file)}, line {line}"
             return
     written = getattr(error, "written", None)
     if written is not None:
@@ -305,7 +305,7 @@ def place_of(file: str, line: int) -> str:
     >>> place_of("jobs/trips.py", 7)
     'trips.py, line 7'
     """
-    return f"{Path(file).name}, line {line}"
+    return f"{basename(file)}, line {line}"
 
 
 class TimestampViolation(StreamDslError, ValueError):
@@ -385,7 +385,7 @@ def level_of_caller() -> int:
     """Return the `stacklevel` of a warning at the line that calls the package: a lambda asks through what traces it."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(str(_PACKAGE)):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
 

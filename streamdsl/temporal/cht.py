@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import chain, pairwise, repeat
 from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
@@ -14,7 +13,7 @@ from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
-from streamdsl.temporal.html import table, text
+from streamdsl.temporal.html import escape, table, text
 from streamdsl.temporal.payload import payload_key, payload_order, show
 from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar, time_repr
 from streamdsl.temporal.value_arrays import distinct
