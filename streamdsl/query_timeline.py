@@ -11,7 +11,8 @@ import numpy as np
 
 from streamdsl import running
 from streamdsl.errors import QueryError
-from streamdsl.pictures.lanes import Lane, cut, events_lane, windows_lane
+from streamdsl.pictures.lanes import Lane, events_lane, windows_lane
+from streamdsl.pictures.svg import cut
 from streamdsl.pictures.timeline_picture import Timeline
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Windowed

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.pictures.svg import cut
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, Retract
-from streamdsl.temporal.payload import show
 from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
@@ -88,23 +88,6 @@ class Lane:
     def sample(self, most: int) -> Lane:
         """Return at most so many rows, evenly spaced among all."""
         return self.take(np.linspace(0, len(self) - 1, most).astype(np.intp)) if len(self) > most else self
-
-
-def cut(payload: object, most: int) -> str:
-    """Return a payload as one line of at most `most` characters.
-
-    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8)
-    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…')
-    """
-    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload)).split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _shown(payload: object) -> str:
-    """Return what `show` does, with the parts of a tuple, such as the rows of a join, shown likewise."""
-    if isinstance(payload, tuple) and not hasattr(payload, "_fields"):
-        return f"({', '.join(map(_shown, payload))})"
-    return show(payload)
 
 
 def rows_lane(title: str, rows: Sequence[Row], role: str = "input") -> Lane:

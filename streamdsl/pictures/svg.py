@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
+from streamdsl.temporal.payload import show
+
 COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 """Colours that people with any kind of colour vision tell apart (M. Okabe, K. Ito, 2008)."""
 _STYLE: Final = (
@@ -56,11 +58,18 @@ def bar(low: float, high: float, top: float, height: float, colour: str) -> str:
     return f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>'
 
 
-def short(value: object, most: int = 28) -> str:
-    """Return the `repr` of a value, cut to at most `most` characters.
+def cut(payload: object, most: int = 28) -> str:
+    """Return a payload as one line of at most `most` characters.
 
-    >>> short("a" * 40, 8)
-    "'aaaa..."
+    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8)
+    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…')
     """
-    text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload)).split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _shown(payload: object) -> str:
+    """Return what `show` does, with the parts of a tuple, such as the rows of a join, shown likewise."""
+    if isinstance(payload, tuple) and not hasattr(payload, "_fields"):
+        return f"({', '.join(map(_shown, payload))})"
+    return show(payload)
