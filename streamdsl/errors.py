@@ -359,7 +359,7 @@ class UntypedColumnWarning(UserWarning):
 
 
 class NoProgressWarning(UserWarning):
-    """A stream on Spark emits final rows alone, and has a source whose CTI never moves, so nothing becomes final."""
+    """A stream on Spark has a source whose CTI never moves: its final rows never come, and the state of others only grows."""
 
 
 class HeldOutputWarning(UserWarning):
