@@ -271,6 +271,8 @@ def _of_window(members: Sequence[Any]) -> str:
 def _remedy(cause: BaseException, window: object) -> str | None:
     """Return a hint for mistakes that Python's own messages do not explain."""
     known: str | None = getattr(cause, "hint", None)
+    if isinstance(cause, AttributeError) and known is None and (close := _close_field(cause)):
+        return f"did you mean {close!r}?"
     if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
         return "a field is written as e.name, or e['name']"
     if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
@@ -284,6 +286,14 @@ def _remedy(cause: BaseException, window: object) -> str | None:
             "where a row has None: sd.functions.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
         )
     return None
+
+
+def _close_field(error: AttributeError) -> str | None:
+    """Return the field of the object that was asked whose name is most like the one that it does not have."""
+    name, asked = error.name, error.obj
+    if not name or asked is None:
+        return None
+    return closest(name, map(str, asked) if isinstance(asked, Mapping) else [each for each in dir(asked) if each[:1] != "_"])
 
 
 def _line_of_the_user(error: BaseException) -> Iterator[str]:

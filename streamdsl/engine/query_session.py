@@ -33,6 +33,7 @@ from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
 from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
+from streamdsl.temporal.time import format_time
 
 if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
@@ -48,6 +49,13 @@ class Session(RunningQuery[T]):
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code, or an
     interrupt (Ctrl-C) that cut a push short, only `stats` and `rejected` are left: the session says that it has failed, and
     `query.restore` goes on from its last checkpoint.
+
+    >>> import streamdsl as sd
+    >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open("final")
+    >>> session.push([sd.point("a", 3, 7), sd.Cti(5)])
+    [Cti(time=0)]
+    >>> session
+    Session (open, emit='final'): CTI of trips 5
     """
 
     _internal = frozenset(
@@ -307,6 +315,11 @@ class Session(RunningQuery[T]):
                 hint="session.trace() records them from then on",
             )
         return self.traced.timeline()
+
+    def __repr__(self) -> str:
+        state = "failed" if self._failure else "closed" if self._closed else "open"
+        ctis = [f"{name} {'none yet' if cti == MIN_TIME else format_time(cti, self.unit)}" for name, cti in self._ctis.items()]
+        return f"Session ({state}, emit={self.emit!r}): CTI of {', '.join(ctis)}"
 
     def _repr_html_(self) -> str:
         drawn = "" if self.traced is None else self.timeline().svg()

@@ -133,3 +133,22 @@ def test_the_error_of_a_session_is_the_same_after_a_pickle_and_ends_it() -> None
     assert isinstance(raised.value.__cause__, TypeError)
     again = pickle.loads(pickle.dumps(raised.value))
     assert (str(again), again.operator, again.window) == (str(raised.value), "window_aggregate_1", raised.value.window)
+
+
+@pytest.mark.parametrize("payload", [Trip("A", 4.0), {"zone": "A", "fare": 4.0}], ids=["class", "mapping"])
+def test_a_misspelt_field_of_a_lambda_that_is_called_has_a_hint(payload: Any) -> None:
+    with pytest.raises(UserCodeError, match=r"\nHint: did you mean 'fare'\?$"):
+        sd.source("s").where(lambda e: e.zone == "A" and e.faer > 3).run({"s": [(1, 2, payload)]})
+
+
+def test_a_session_says_how_it_stands() -> None:
+    session = sd.source("clicks", unit="s").select(lambda e: 1 // e).open("final")
+    assert repr(session) == "Session (open, emit='final'): CTI of clicks none yet"
+    session.push([sd.Cti("2026-03-01")])
+    assert repr(session) == "Session (open, emit='final'): CTI of clicks 2026-03-01T00:00:00Z"
+    with pytest.raises(UserCodeError):
+        session.push([sd.point("a", "2026-03-02", 0), sd.Cti("2026-03-03")])
+    assert repr(session).startswith("Session (failed, ")
+    other = sd.source("clicks").open()
+    other.close()
+    assert repr(other) == "Session (closed, emit='speculative'): CTI of clicks inf"
