@@ -203,7 +203,8 @@ class PositionError(StreamDslError, IndexError):
 class UserCodeError(StreamDslError, RuntimeError):
     """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line.
 
-    The line has the expression that failed, where it is known. `members` are the payloads of the window.
+    The line has the expression that failed, where it is known. `members` are the payloads of the window, `le` is the start of a
+    row that has no id.
     """
 
     def __init__(
@@ -213,6 +214,7 @@ class UserCodeError(StreamDslError, RuntimeError):
         operator: str,
         window: object = None,
         event: object = None,
+        le: int | None = None,
         payloads: tuple[Any, ...] = (),
         members: Sequence[Any] = (),
     ) -> None:
@@ -226,6 +228,7 @@ class UserCodeError(StreamDslError, RuntimeError):
         self.operator = operator
         self.window = window
         self.event = event
+        self.le = le
         self._parts = f"{type(cause).__name__} in user code: {_text_of(cause)}", before, after
         super().__init__(self._text(str), hint=_remedy(cause, window))
 
@@ -233,11 +236,13 @@ class UserCodeError(StreamDslError, RuntimeError):
         head, before, after = self._parts
         le, re = getattr(self.window, "le", None), getattr(self.window, "re", None)
         period = f"[{show(le)}, {show(re)})" if isinstance(le, int) and isinstance(re, int) else self.window
-        places = [*before, *([] if self.window is None else [f"window {period}"]), *after]
+        window = [] if self.window is None else [f"window {period}"]
+        start = [] if self.le is None else [f"LE {show(self.le)}"]
+        places = [*before, *window, *start, *after]
         return f"{head}\n  at {', '.join(places)}"
 
     def with_times(self, show: Callable[[int], str]) -> UserCodeError:
-        """Return the same error, with the times of the window as `show` writes them."""
+        """Return the same error, with its times as `show` writes them."""
         return cast(UserCodeError, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
 
 

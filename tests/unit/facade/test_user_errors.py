@@ -13,6 +13,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UserCodeError
+from streamdsl.udm import UDSO
 
 FILE = Path(__file__).name
 Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
@@ -152,3 +153,28 @@ def test_a_session_says_how_it_stands() -> None:
     other = sd.source("clicks").open()
     other.close()
     assert repr(other) == "Session (closed, emit='speculative'): CTI of clicks inf"
+
+
+class Falling(UDSO[float, float, float]):
+    """A stream operator that fails on None."""
+
+    def create_state(self) -> float:
+        return 0.0
+
+    def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        return payload, [payload - state]
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_an_error_of_a_stream_operator_shows_line_start_and_payload(batch: int) -> None:
+    rows = [sd.point(number, f"2026-03-01T00:{number:02}", None if number == 40 else 1.0) for number in range(60)]
+    session = sd.source("s", unit="s").scan(Falling).open()
+    text = r"at operator scan_1, LE 2026-03-01T00:40:00Z, Falling\.process in test_user_errors\.py, line \d+, payload None"
+
+    def feed() -> None:
+        for start in range(0, 60, batch):
+            session.push(rows[start : start + batch])
+        session.push([sd.Cti("2026-03-02")])
+
+    with pytest.raises(UserCodeError, match=text):
+        feed()
