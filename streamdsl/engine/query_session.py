@@ -123,7 +123,7 @@ class Session(RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        out = output_events(self._push(events, source), self.unit)
+        out = output_events(self._push(events, source), self._unit_now)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -371,6 +371,14 @@ class Session(RunningQuery[T]):
         found = {ingress.reader.found for ingress in self._sources.values()} - {None}
         # Integers are ticks of any unit, so they decide only if there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
+
+    @property
+    def _unit_now(self) -> Unit | None:
+        """The unit by which events print their times; of a single source found without a look at the others."""
+        only = self._only
+        if only is None or len(self._sources) > 1:
+            return self.unit
+        return only.unit if only.unit is not None or not only.reader.has_dates else only.reader.found
 
     def _with_early(self, sent: list[StepOutput]) -> list[StepOutput]:
         early, self._early = self._early, []

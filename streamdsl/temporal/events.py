@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
 from streamdsl.errors import EventError
-from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, is_calendar, is_integer, time_repr
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, is_integer, time_repr
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -134,8 +134,9 @@ def dated(events: list[E], unit: Unit | None) -> list[E]:
     >>> dated([Insert("a", 0, INFINITY, "x")], "s")
     [Insert(id='a', le='1970-01-01T00:00:00Z', re=INFINITY, payload='x')]
     """
-    if is_calendar(unit):
-        deque(map(_UNIT, events, repeat(unit)), maxlen=0)
+    if unit is not None and unit != "tick":
+        for event in events:
+            _UNIT(event, unit)
     return events
 
 
