@@ -1728,7 +1728,7 @@ class WindowedStream(Fluent, Generic[T]):
         return self._input._over(self._frame.aggregate(self._input._node, made))
 
     def __repr__(self) -> str:
-        return f"<WindowedStream {self._frame.windows.describe()} of {_payloads(self._input._node)}>"
+        return f"<WindowedStream {self._frame.windows.describe(self._input._unit)} of {_payloads(self._input._node)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -1913,7 +1913,9 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         return self._input._applied(self._frame.aggregate(self._input._group(), made), projection)
 
     def __repr__(self) -> str:
-        return f"<GroupedWindowedStream {self._frame.windows.describe()} of {_payloads(self._input._input._node)}>"
+        return (
+            f"<GroupedWindowedStream {self._frame.windows.describe(self._input._unit)} of {_payloads(self._input._input._node)}>"
+        )
 
 
 def _payloads(node: Node) -> str:

@@ -253,7 +253,8 @@ def _nothing(search: Search, wanted: Wanted) -> str:
             name = search.names[id(refusing)]
             return f"no input could give it: {name} lets no such row pass: {describe(refusing.predicate)}"
         if windows is not None:
-            return f"no input could give it: {search.names[id(windows)]} has no such window: {windows.windows.describe()}"
+            shown = windows.windows.describe(windows.unit)
+            return f"no input could give it: {search.names[id(windows)]} has no such window: {shown}"
     late, ctis, operators = (len(search.changes(kind)) for kind in ("late", "cti", "operator"))
     inputs = min(len(search.changes("input")), _MOST_INPUTS)
     tried = {"late rows as they were sent": late, "sources at their ends": ctis, "filters and joins open": operators}

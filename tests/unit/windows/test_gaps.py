@@ -51,3 +51,18 @@ def test_windows_that_cover_all_times_do_not_warn(query: Callable[[], object]) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         query()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("length", ["1h30m", "2d", "45s", "1d1s"])
+def test_lengths_of_windows_are_shown_as_durations_that_are_read_again(unit: Any, length: str) -> None:
+    rows: sd.Stream[Any] = sd.source("s", unit=unit)
+    for windows, shown in (
+        (rows.tumbling_window(length), f"tumbling({length})"),
+        (rows.hopping_window("4d", length), f"hopping(4d, {length})"),
+        (rows.session_window(length, max_duration="9d"), f"session({length}, max_duration=9d)"),
+    ):
+        assert shown in repr(windows)
+        assert shown in windows.aggregate(n=sd.count()).explain()
+        assert shown in windows.aggregate(n=sd.count()).explain("reference")
+    assert "tumbling(90)" in repr(S.tumbling_window(90))
