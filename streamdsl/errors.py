@@ -28,6 +28,10 @@ _BEFORE: Final = 100
 _SHOWN: Final = 200
 """The most characters of a line of SQL that a message shows; `_BEFORE`: before the error."""
 
+TIME: Final = "\0"
+"""The place of a time in a message, until its unit is known."""
+_INFINITY: Final = 2**63 - 1
+
 __all__ = [
     "CheckpointError",
     "CrossJoinWarning",
@@ -70,6 +74,15 @@ def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
     except Exception as error:
         return f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+
+
+def ticks_text(time: int) -> str:
+    """Return a time of which the unit is not known.
+
+    >>> ticks_text(3), ticks_text(2**63 - 1)
+    ('3', 'inf')
+    """
+    return "inf" if time == _INFINITY else str(time)
 
 
 def reason(error: BaseException) -> str:
@@ -115,7 +128,7 @@ class EventError(StreamDslError, ValueError):
     ) -> None:
         self.event = event
         self._parts = rule, times, where
-        super().__init__(self._text(str), hint=hint)
+        super().__init__(self._text(ticks_text), hint=hint)
 
     def _text(self, show: Callable[[int], str]) -> str:
         rule, times, where = self._parts
@@ -230,7 +243,7 @@ class UserCodeError(StreamDslError, RuntimeError):
         self.event = event
         self.le = le
         self._parts = f"{type(cause).__name__} in user code: {_text_of(cause)}", before, after
-        super().__init__(self._text(str), hint=_remedy(cause, window))
+        super().__init__(self._text(ticks_text), hint=_remedy(cause, window))
 
     def _text(self, show: Callable[[int], str]) -> str:
         head, before, after = self._parts
@@ -324,7 +337,19 @@ def place_of(file: str, line: int) -> str:
 
 
 class TimestampViolation(StreamDslError, ValueError):
-    """A module gave an output event a lifetime that its output policy forbids."""
+    """A module gave an output event a lifetime that its output policy forbids; `TIME` in the message stands for a time."""
+
+    def __init__(self, message: str, *, times: tuple[int, ...] = (), hint: str | None = None) -> None:
+        self._parts = message.split(TIME), times
+        super().__init__(self._text(ticks_text), hint=hint)
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        (first, *others), times = self._parts
+        return first + "".join(f"{show(time)}{text}" for time, text in zip(times, others, strict=True))
+
+    def with_times(self, show: Callable[[int], str]) -> TimestampViolation:
+        """Return the same error, with times as `show` writes them."""
+        return cast(TimestampViolation, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
 
 
 class UdmLawViolation(StreamDslError, AssertionError):

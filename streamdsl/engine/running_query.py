@@ -19,7 +19,7 @@ from streamdsl.engine.operators.group_apply import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
-from streamdsl.errors import QueryError, SessionError, UserCodeError, reason
+from streamdsl.errors import QueryError, SessionError, TimestampViolation, UserCodeError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 from streamdsl.temporal.completion import Completed
@@ -195,7 +195,7 @@ class RunningQuery(Completed, ABC, Generic[T]):
             self._ctis[name] = cti
         try:
             return self._sent(pieces, self._graph.step(pieces, self._ctis))
-        except UserCodeError as error:
+        except (UserCodeError, TimestampViolation) as error:
             self._failure = error.with_times(partial(format_time, unit=self.unit))
             raise self._failure.with_traceback(error.__traceback__) from error.__cause__
         except BaseException as error:

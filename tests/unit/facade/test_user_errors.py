@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import UserCodeError
+from streamdsl.errors import TimestampViolation, UserCodeError
 from streamdsl.udm import UDSO
 
 FILE = Path(__file__).name
@@ -178,3 +178,21 @@ def test_an_error_of_a_stream_operator_shows_line_start_and_payload(batch: int) 
 
     with pytest.raises(UserCodeError, match=text):
         feed()
+
+
+class Early(sd.TimeSensitiveUDO[Any, Any]):
+    """A module that stamps its output before its window."""
+
+    def compute_result(self, events: Sequence[sd.IntervalEvent[Any]], window: sd.WindowDescriptor) -> Any:
+        return [sd.IntervalEvent(window.start_time - 60, window.end_time, "x")]
+
+
+def test_a_lifetime_that_a_module_may_not_give_is_said_in_dates() -> None:
+    windows = sd.from_rows(ROWS, unit="s").tumbling_window("1d", output=sd.Output.UNCHANGED)
+    text = r"output event \[2026-02-28T23:59:00Z, 2026-03-02T00:00:00Z\) before the start of its window \[2026-03-01T00:00:00Z"
+    with pytest.raises(TimestampViolation, match=text) as raised:
+        windows.apply(Early).run()
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    ticks = sd.from_rows([(1, sd.INFINITY, "a")]).snapshot_window(output=sd.Output.UNCHANGED).apply(Early)
+    with pytest.raises(TimestampViolation, match=r"\[-59, inf\) before the start of its window \[1, inf\)"):
+        ticks.run()
