@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 
 from streamdsl.udm import builtin
 from streamdsl.udm.bases import Agg
+from streamdsl.udm.counted_values import check_values
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -41,11 +42,14 @@ def count() -> Agg[object, int]: ...
 @overload
 def count(f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> Agg[T, int]: ...
 def count(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
-    """Return the aggregate: the number of rows, or of an expression's values that are not None.
+    """Return the aggregate: the number of rows, or of an expression's values that are not None; `where=` counts by a predicate.
+
+    Raises `QueryError` for a predicate in place of values, of which each row has one: `count(where=lambda e: e.fare > 5)`.
 
     >>> count(lambda e: e.fare).function.compute_result([1, None, 3])
     2
     """
+    check_values(f)
     return Agg(builtin.Count(), f, where)
 
 

@@ -5,13 +5,15 @@ The facade (`stream.py`) has the methods; these functions validate, so that a qu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.errors import FieldNotFound, QueryError, WindowGapsWarning, level_of_caller
 from streamdsl.expr.expression_functions import Then, When
+from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema, Shape
@@ -24,6 +26,7 @@ from streamdsl.temporal.payload import is_taken
 from streamdsl.temporal.time import add_time
 from streamdsl.udm.bases import Agg, AnyUDA, AnyUDO
 from streamdsl.udm.bound_agg import BoundAgg
+from streamdsl.udm.counted_values import counted
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
@@ -190,8 +193,10 @@ class Aggregation:
         """Return the aggregation with the aggregates as fields of a class."""
         return replace(self, projection=to_class(cls, {name: Field(f"a{i}") for i, name in enumerate(self.names)}))
 
-    def with_key(self, key: Expr, cls: type | None = None) -> Expr:
+    def with_key(self, key: Expr, cls: type | None = None, in_order: bool = False) -> Expr:
         """Return the projection to the group's key and this aggregation's results, as a class or a record.
+
+        With `in_order` the parts of the key are the first fields of the class, whatever they are called.
 
         >>> from streamdsl.udm.builtin import Count
         >>> aggregation(None, None, {"n": Agg(Count())}, None).with_key(Field("zone")).schema
@@ -200,6 +205,8 @@ class Aggregation:
         if self.form != "named":
             return PAIR if self.form == "one" else Whole()
         parts = key_parts(key)
+        if cls is not None and in_order:
+            parts = dict(zip(_fields_of(cls).names, parts.values(), strict=False))
         for name in self.names:
             if name in parts:
                 raise QueryError(
@@ -267,6 +274,28 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
     return Aggregation(bound, Make(Schema.record(tuple(named)), fields), "named", tuple(named))
 
 
+def fields_in_order(cls: type, given: Sequence[object], named: Mapping[str, object], n_key: int = 0) -> Mapping[str, object]:
+    """Return aggregates by the names of the fields of a class: as they are named, or those after the key's in their order.
+
+    >>> from typing import NamedTuple
+    >>> class Stats(NamedTuple):
+    ...     zone: str
+    ...     n: int
+    >>> fields_in_order(Stats, ["count"], {}, n_key=1)
+    {'n': 'count'}
+    """
+    if not given:
+        return named
+    fields = _fields_of(cls).names
+    if named or len(fields) != n_key + len(given):
+        parts = [f"{n_key} of the key"] * (n_key > 0) + [f"{len(given)} in order"] + [f"{len(named)} by name"] * bool(named)
+        raise QueryError(
+            f"{cls.__name__} has {len(fields)} fields ({', '.join(fields)}), and is given {', '.join(parts)}",
+            hint="all in the order of the class, or all by name: aggregate_as(Stats, n=sd.count())",
+        )
+    return dict(zip(fields[n_key:], given, strict=True))
+
+
 def _agg_hint(name: str, value: Any) -> str:
     if _is_module(value, AnyUDA):
         shown = f"{value.__name__}()" if isinstance(value, type) else value.label
@@ -277,7 +306,10 @@ def _agg_hint(name: str, value: Any) -> str:
 
 def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:
     """Return an aggregate with its expressions traced over a stream."""
-    return BoundAgg(agg.function, argument(agg.argument, schema), argument(agg.where, schema))
+    found = argument(agg.argument, schema)
+    if not isinstance(agg.argument, E):  # of which `sd.count` has asked, and SQL has a meaning of its own
+        found = counted(agg.function, found, schema)
+    return BoundAgg(agg.function, found, argument(agg.where, schema))
 
 
 def argument(f: object, schema: Schema | None) -> Expr | None:
@@ -357,13 +389,19 @@ def _item(name: str) -> Expr:
     return Call(itemgetter(name), (Key(),), name)
 
 
-def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
-    """Return the projection to a class with these fields; raises `QueryError` if they are not the fields of the class."""
+def _fields_of(cls: type) -> Schema:
+    """Return the schema of the class of results; raises `QueryError` for one that is no dataclass or named tuple."""
     schema = Schema.of_type(cls)
     if schema is None or schema.shape is Shape.SCALAR:
         raise QueryError(
             f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither", hint="aggregate_as(Stats, n=sd.count())"
         )
+    return schema
+
+
+def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
+    """Return the projection to a class with these fields; raises `QueryError` if they are not the fields of the class."""
+    schema = _fields_of(cls)
     missing = [name for name in schema.names if name not in parts]
     unknown = [name for name in parts if name not in schema.names]
     if missing or unknown:
@@ -424,9 +462,16 @@ class WindowDefinition:
         return results if self.lasting is None else derived.lasting(results, self._delay, self.lasting)
 
 
-def ranked(by: Any, schema: Schema | None) -> Make:
-    """Return the argument of `top_k`: the pair of the value to rank by, and the row."""
-    return Make(Schema.tuple(2), (key(by, schema), Whole()))
+def warn_of_gaps(size: object, hop: object) -> None:
+    """Warn, at the line of the query, that hopping windows leave times out."""
+    warnings.warn(
+        f"hopping_window({size!r}, {hop!r}) leaves gaps: a window of size {size!r} begins every {hop!r}, and a row that lives "
+        "between two of them is in none.\n"
+        f"Hint: the size comes first: hopping_window({hop!r}, {size!r}); if the gaps are meant, "
+        'warnings.simplefilter("ignore", streamdsl.errors.WindowGapsWarning)',
+        WindowGapsWarning,
+        stacklevel=level_of_caller(),
+    )
 
 
 def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:

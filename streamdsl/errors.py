@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os.path import basename, dirname, isfile, join
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
-_PACKAGE: Final = Path(__file__).parent
+_PACKAGE: Final = join(dirname(__file__), "")
 _LONGEST: Final = 2000
 VALUE_LENGTH: Final = 400
 """The most characters of a value that a message shows."""
+_MEMBERS: Final = 3
+_MEMBER_LENGTH: Final = 120
+"""How many payloads of a window a message shows, and how much of each."""
 
 NO_SOURCE: Final = "a source has the name that sd.source(name) gives it"
 
 _BEFORE: Final = 100
 _SHOWN: Final = 200
 """The most characters of a line of SQL that a message shows; `_BEFORE`: before the error."""
+
+TIME: Final = "\0"
+"""The place of a time in a message, until its unit is known."""
+_INFINITY: Final = 2**63 - 1
 
 __all__ = [
     "CheckpointError",
@@ -52,6 +59,7 @@ __all__ = [
     "UnsupportedOnSpark",
     "UntypedColumnWarning",
     "UserCodeError",
+    "WindowGapsWarning",
 ]
 
 
@@ -66,6 +74,15 @@ def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
     except Exception as error:
         return f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+
+
+def ticks_text(time: int) -> str:
+    """Return a time of which the unit is not known.
+
+    >>> ticks_text(3), ticks_text(2**63 - 1)
+    ('3', 'inf')
+    """
+    return "inf" if time == _INFINITY else str(time)
 
 
 def reason(error: BaseException) -> str:
@@ -104,15 +121,25 @@ class UnitError(StreamDslError, TypeError):
 
 
 class EventError(StreamDslError, ValueError):
-    """A physical event is malformed; it leaves the stream unchanged."""
+    """A physical event is malformed; it leaves the stream unchanged. `times` are the times that the `rule` names, as `{}`."""
 
-    def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
-        place = f" at source {where!r}" if where else ""
-        super().__init__(
-            f"event {shortened(getattr(event, 'id', event))}{place} is refused: {rule}\n  event: {shortened(event)}", hint=hint
-        )
+    def __init__(
+        self, event: object, rule: str, *, times: tuple[int, ...] = (), where: str | None = None, hint: str | None = None
+    ) -> None:
         self.event = event
-        self.rule = rule
+        self._parts = rule, times, where
+        super().__init__(self._text(ticks_text), hint=hint)
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        rule, times, where = self._parts
+        self.rule = rule.format(*map(show, times)) if times else rule
+        place = f" at source {where!r}" if where else ""
+        id = shortened(getattr(self.event, "id", self.event))
+        return f"event {id}{place} is refused: {self.rule}\n  event: {shortened(self.event)}"
+
+    def with_times(self, show: Callable[[int], str]) -> EventError:
+        """Return the same error, with times as `show` writes them."""
+        return cast(EventError, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
 
 
 class CtiViolation(EventError):
@@ -121,7 +148,8 @@ class CtiViolation(EventError):
     def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None) -> None:
         super().__init__(
             event,
-            f"its sync time {sync} is before the CTI {cti}",
+            "its sync time {} is before the CTI {}",
+            times=(sync, cti),
             where=where,
             hint='choose on_violation="drop" or "adjust" at the source, or give its Progress more slack',
         )
@@ -186,33 +214,87 @@ class PositionError(StreamDslError, IndexError):
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line."""
+    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the user's line.
+
+    The line has the expression that failed, where it is known. `members` are the payloads of the window, `le` is the start of a
+    row that has no id.
+    """
 
     def __init__(
-        self, cause: BaseException, *, operator: str, window: object = None, event: object = None, payloads: tuple[Any, ...] = ()
+        self,
+        cause: BaseException,
+        *,
+        operator: str,
+        window: object = None,
+        event: object = None,
+        le: int | None = None,
+        payloads: tuple[Any, ...] = (),
+        members: Sequence[Any] = (),
     ) -> None:
-        places = [f"operator {operator}"]
-        if window is not None:
-            places.append(f"window {window}")
-        if event is not None:
-            places.append(f"event {shortened(event)}")
-        places.extend(_line_of_the_user(cause))
+        before = [f"operator {operator}"]
+        after = [] if event is None else [f"event {shortened(event)}"]
+        after.extend(_line_of_the_user(cause))
         if payloads:
-            places.append(f"payload {shortened(payloads[0] if len(payloads) == 1 else payloads)}")
-        text = str(cause) if len(str(cause)) <= _LONGEST else f"{str(cause)[:_LONGEST]}..."
-        super().__init__(f"{type(cause).__name__} in user code: {text}\n  at {', '.join(places)}", hint=_remedy(cause, window))
+            after.append(f"payload {_preview(payloads, getattr(cause, 'fields_read', None))}")
+        if members:
+            after.append(_of_window(members))
         self.operator = operator
         self.window = window
         self.event = event
+        self.le = le
+        self._parts = f"{type(cause).__name__} in user code: {_text_of(cause)}", before, after
+        super().__init__(self._text(ticks_text), hint=_remedy(cause, window))
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        head, before, after = self._parts
+        le, re = getattr(self.window, "le", None), getattr(self.window, "re", None)
+        period = f"[{show(le)}, {show(re)})" if isinstance(le, int) and isinstance(re, int) else self.window
+        window = [] if self.window is None else [f"window {period}"]
+        start = [] if self.le is None else [f"LE {show(self.le)}"]
+        places = [*before, *window, *start, *after]
+        return f"{head}\n  at {', '.join(places)}"
+
+    def with_times(self, show: Callable[[int], str]) -> UserCodeError:
+        """Return the same error, with its times as `show` writes them."""
+        return cast(UserCodeError, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
+
+
+def _text_of(cause: BaseException) -> str:
+    """Return the message of an error without its hint, which comes last."""
+    hint = getattr(cause, "hint", None)
+    text = str(cause).removesuffix(with_hint("", hint)) if hint else str(cause)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _preview(payloads: tuple[Any, ...], fields: frozenset[str] | None) -> str:
+    """Return payloads for a message; of one that is long the fields that the expression has read, if they are known."""
+    shown = payloads[0] if len(payloads) == 1 else payloads
+    text = shortened(shown)
+    if not text.endswith(" characters)") or not fields or len(payloads) > 1:
+        return text
+    parts = [f"{name}={shortened(_field(shown, name))}" for name in sorted(fields)]
+    return f"{type(shown).__name__}({', '.join(parts)}, ...)"
+
+
+def _field(payload: Any, name: str) -> Any:
+    return payload[name] if isinstance(payload, Mapping) else getattr(payload, name, None)
+
+
+def _of_window(members: Sequence[Any]) -> str:
+    few = [shortened(member, _MEMBER_LENGTH) for member in members[:_MEMBERS]]
+    more = ", ..." if len(members) > len(few) else ""
+    return f"{len(members)} payload{'s' if len(members) > 1 else ''}: {', '.join(few)}{more}"
 
 
 def _remedy(cause: BaseException, window: object) -> str | None:
     """Return a hint for mistakes that Python's own messages do not explain."""
     known: str | None = getattr(cause, "hint", None)
+    if isinstance(cause, AttributeError) and known is None and (close := _close_field(cause)):
+        return f"did you mean {close!r}?"
     if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
         return "a field is written as e.name, or e['name']"
     if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
-        return known if known is None or known not in str(cause) else None
+        return known
     if re.search(r"for [&|]: ", str(cause)):
         return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
     if "'method'" in str(cause):
@@ -224,16 +306,25 @@ def _remedy(cause: BaseException, window: object) -> str | None:
     return None
 
 
+def _close_field(error: AttributeError) -> str | None:
+    """Return the field of the object that was asked whose name is most like the one that it does not have."""
+    name, asked = error.name, error.obj
+    if not name or asked is None:
+        return None
+    return closest(name, map(str, asked) if isinstance(asked, Mapping) else [each for each in dir(asked) if each[:1] != "_"])
+
+
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
     """Yield the first place outside of the package in the traceback; else the line of the lambda, if it is known."""
     for frame, line in walk_tb(error.__traceback__):
-        file = Path(frame.f_code.co_filename)
-        if _PACKAGE not in file.parents and file.is_file():
-            yield f"{frame.f_code.co_qualname} in {file.name}, line {line}"
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) and isfile(file):
+            yield f"{frame.f_code.co_qualname} in {basename(file)}, line {line}"
             return
     written = getattr(error, "written", None)
     if written is not None:
-        yield f"lambda in {place_of(written.file, written.line)}"
+        expression = getattr(error, "expression", None)
+        yield f"lambda in {place_of(written.file, written.line)}{f' ({expression})' if expression else ''}"
 
 
 def place_of(file: str, line: int) -> str:
@@ -242,11 +333,23 @@ def place_of(file: str, line: int) -> str:
     >>> place_of("jobs/trips.py", 7)
     'trips.py, line 7'
     """
-    return f"{Path(file).name}, line {line}"
+    return f"{basename(file)}, line {line}"
 
 
 class TimestampViolation(StreamDslError, ValueError):
-    """A module gave an output event a lifetime that its output policy forbids."""
+    """A module gave an output event a lifetime that its output policy forbids; `TIME` in the message stands for a time."""
+
+    def __init__(self, message: str, *, times: tuple[int, ...] = (), hint: str | None = None) -> None:
+        self._parts = message.split(TIME), times
+        super().__init__(self._text(ticks_text), hint=hint)
+
+    def _text(self, show: Callable[[int], str]) -> str:
+        (first, *others), times = self._parts
+        return first + "".join(f"{show(time)}{text}" for time, text in zip(times, others, strict=True))
+
+    def with_times(self, show: Callable[[int], str]) -> TimestampViolation:
+        """Return the same error, with times as `show` writes them."""
+        return cast(TimestampViolation, _again(type(self), with_hint(self._text(show), self.hint), self.__dict__))
 
 
 class UdmLawViolation(StreamDslError, AssertionError):
@@ -296,11 +399,15 @@ class UntypedColumnWarning(UserWarning):
 
 
 class NoProgressWarning(UserWarning):
-    """A stream on Spark emits final rows alone, and has a source whose CTI never moves, so nothing becomes final."""
+    """A stream on Spark has a source whose CTI never moves: its final rows never come, and the state of others only grows."""
 
 
 class HeldOutputWarning(UserWarning):
     """Much state is held in memory and never released, as the output CTI does not advance; the message names the cause."""
+
+
+class WindowGapsWarning(UserWarning):
+    """Hopping windows are shorter than their hop, so rows that live between two of them are in none."""
 
 
 class CrossJoinWarning(UserWarning):
@@ -318,7 +425,7 @@ def level_of_caller() -> int:
     """Return the `stacklevel` of a warning at the line that calls the package: a lambda asks through what traces it."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(str(_PACKAGE)):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
 

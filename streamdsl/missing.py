@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.errors import MethodNotFound, closest
+from streamdsl.temporal.completion import Completed
 
 _ELSEWHERE: Final = {
     "agg": "aggregate",
@@ -30,7 +31,7 @@ _OF_ROWS: Final = "aggregate it first: .aggregate(n=sd.count()), or .apply(MyUDO
 _IN_WINDOWS: Final = "rows are aggregated in windows: .tumbling_window(10).aggregate(...), at every instant .snapshot_window()"
 
 
-class Fluent:
+class Fluent(Completed):
     """A base class that raises `MethodNotFound`, with a hint, for a method that does not exist.
 
     >>> import streamdsl as sd

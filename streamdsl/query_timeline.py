@@ -11,7 +11,8 @@ import numpy as np
 
 from streamdsl import running
 from streamdsl.errors import QueryError
-from streamdsl.pictures.lanes import Lane, cut, events_lane, windows_lane
+from streamdsl.pictures.brief import cut
+from streamdsl.pictures.lanes import Lane, events_lane, windows_lane
 from streamdsl.pictures.timeline_picture import Timeline
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Windowed
@@ -98,5 +99,6 @@ def _windows(plan: Node, bound: Mapping[str, Bound], inputs: list[Lane], until: 
     histories = {name: history(sources[name], each.events(), each.unit) for name, each in bound.items()}
     denote(plan, histories, INFINITY if until is None else to_ticks(until, plan.unit), seen)
     return [
-        windows_lane("windows", made[id(node)]).noted(f"{node.windows.describe()} of {names[id(node)]}") for node in operators
+        windows_lane("windows", made[id(node)]).noted(f"{node.windows.describe(node.unit)} of {names[id(node)]}")
+        for node in operators
     ]

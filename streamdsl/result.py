@@ -7,8 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.display import Displayed, Picture
-from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.temporal.events import PhysicalEvent, dated
 
 if TYPE_CHECKING:
     import altair
@@ -78,7 +79,7 @@ class EventsOutput(Generic[T]):
         return HistoryOutput(self.cht()).history(fields)
 
 
-class Result(Displayed, Generic[T]):
+class Result(Completed, Displayed, Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
     Events, rows and frames are computed on demand; the history is cached.
@@ -92,6 +93,7 @@ class Result(Displayed, Generic[T]):
     """
 
     __slots__ = ("_cht", "_fields", "_output", "_rejected", "_types")
+    _internal = frozenset({"with_fields"})
 
     def __init__(
         self,
@@ -168,7 +170,7 @@ class Result(Displayed, Generic[T]):
 
     def events(self) -> list[Event[T]]:
         """Return the output as physical events, CTIs included."""
-        return self._output.events()
+        return dated(self._output.events(), self.unit)
 
     def rejected(self) -> Rejections:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
@@ -180,32 +182,40 @@ class Result(Displayed, Generic[T]):
         >>> [(r.event.id, r.cti) for r in sd.from_events(late, on_violation="drop").run().rejected()]
         [('late', 5)]
         """
-        return self._rejected
+        return self._rejected.dated(self.unit)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.
 
-        >>> Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})])).to_pandas().columns.tolist()
-        ['le', 're', 'k']
+        `start` and `end` are other names for `le` and `re`, as in `sd.from_pandas`: the method `frame.le` of pandas compares. A
+        field called like one of the two gets the prefix `payload_`. Raises `QueryError` for two equal names.
+
+        >>> result = Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})]))
+        >>> result.to_pandas().columns.tolist(), result.to_pandas(start="start", end="end").columns.tolist()
+        (['le', 're', 'k'], ['start', 'end', 'k'])
         """
         from streamdsl.temporal.pandas_frames import history_to_pandas
 
-        return history_to_pandas(self._output.history(self._fields))
+        return history_to_pandas(self._history(start, end))
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self, start: str = "le", end: str = "re") -> Any:
         """Return the history as an Arrow table, with the types that the query declares, if it does.
 
-        Raises `SchemaError` for values that Arrow has no type for.
+        `start` and `end` name the columns of the times, as in `to_pandas`. Raises `SchemaError` for values that Arrow has no type
+        for.
         """
         from streamdsl.io.data_frames import history_to_arrow
 
-        return history_to_arrow(self._output.history(self._fields), None if self._types is None else self._types())
+        return history_to_arrow(self._history(start, end), None if self._types is None else self._types())
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return the history as a polars frame."""
+    def to_polars(self, start: str = "le", end: str = "re") -> pl.DataFrame:
+        """Return the history as a polars frame; `start` and `end` name the columns of the times, as in `to_pandas`."""
         from streamdsl.io.data_frames import history_to_polars
 
-        return history_to_polars(self._output.history(self._fields))
+        return history_to_polars(self._history(start, end))
+
+    def _history(self, start: str, end: str) -> HistoryColumns:
+        return self._output.history(self._fields).named(start, end)
 
     def timeline(self) -> Timeline:
         """Return a picture of the history: text that `print` shows, SVG in Jupyter; many rows are binned (docs/pictures.md).

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
-from streamdsl import building
+from streamdsl import building, ranking
 from streamdsl.building import PAIR, Aggregation, WindowDefinition
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
@@ -63,6 +63,14 @@ K = TypeVar("K", covariant=True)
 W = TypeVar("W", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
+V1 = TypeVar("V1")
+V2 = TypeVar("V2")
+V3 = TypeVar("V3")
+V4 = TypeVar("V4")
+V5 = TypeVar("V5")
+V6 = TypeVar("V6")
+V7 = TypeVar("V7")
+V8 = TypeVar("V8")
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 L = TypeVar("L")
@@ -112,6 +120,8 @@ class _Windowing(Fluent, Displayed, ABC, Generic[W]):
             hop 5            [---------)
                                   [---------)
 
+        A size below the hop leaves gaps, whose rows are in no window: a `WindowGapsWarning` says so.
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(6, 7, "a")]).hopping_window(10, 5).aggregate(n=sd.count()).run().cht()
         CHT
@@ -120,7 +130,10 @@ class _Windowing(Fluent, Displayed, ABC, Generic[W]):
         """
         timed = self._timed(size, hop, offset)
         ticks = [to_duration(d, timed._unit) for d in (size, hop, offset)]
-        return timed._windowed(WindowDefinition(Hopping(*ticks), clip, output))
+        windows = Hopping(*ticks)
+        if windows.has_gaps:
+            building.warn_of_gaps(size, hop)
+        return timed._windowed(WindowDefinition(windows, clip, output))
 
     def tumbling_window(
         self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -1255,32 +1268,37 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.open(emit, engine_options=engine_options).stream(events)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.
+
+        `start` and `end` are other names for the columns of the times, as in `sd.from_pandas`: `frame.le` is a method of pandas.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_pandas()[["le", "re", "n"]].values.tolist()
         [[1, 5, 3]]
+        >>> frame = sd.from_rows([(1, 5, {"n": 3})]).to_pandas(start="start", end="end")
+        >>> frame.start.tolist(), sd.from_pandas(frame, start="start", end="end").run().cht().rows
+        ([1], [CHTRow(le=1, re=5, payload=Record(n=3))])
         """
-        return self.run().to_pandas()
+        return self.run().to_pandas(start, end)
 
-    def to_arrow(self) -> pa.Table:
-        """Run the query and return its CHT as an Arrow table.
+    def to_arrow(self, start: str = "le", end: str = "re") -> pa.Table:
+        """Run the query and return its CHT as an Arrow table; `start` and `end` name the columns of the times.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_arrow().column_names
         ['le', 're', 'n']
         """
-        return self.run().to_arrow()
+        return self.run().to_arrow(start, end)
 
-    def to_polars(self) -> pl.DataFrame:
-        """Run the query and return its CHT as a polars frame.
+    def to_polars(self, start: str = "le", end: str = "re") -> pl.DataFrame:
+        """Run the query and return its CHT as a polars frame; `start` and `end` name the columns of the times.
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, {"n": 3})]).to_polars().columns
         ['le', 're', 'n']
         """
-        return self.run().to_polars()
+        return self.run().to_polars(start, end)
 
     def as_of(
         self,
@@ -1572,10 +1590,73 @@ class WindowedStream(Fluent, Displayed, Generic[T]):
         node = self._input._node
         return self._made(building.without_key(building.aggregation(query, f, named, node.schema), node))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self, cls: Callable[[V1], U], a1: Agg[T, V1], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[V1, V2], U], a1: Agg[T, V1], a2: Agg[T, V2], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[V1, V2, V3], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self, cls: Callable[[V1, V2, V3, V4], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], a4: Agg[T, V4], /
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6, V7], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[V1, V2, V3, V4, V5, V6, V7, V8], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        a8: Agg[T, V8],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, *given: Any, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per non-empty window, its fields the named aggregates.
 
-        Raises `QueryError` where the names are not the class's fields.
+        Without names they are the fields in the order of the class, up to eight of them, and type checkers hold each to its type.
+        Raises `QueryError` where the names are not the class's fields, or the aggregates not as many.
 
         >>> import streamdsl as sd
         >>> from typing import NamedTuple
@@ -1585,9 +1666,11 @@ class WindowedStream(Fluent, Displayed, Generic[T]):
         >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0)])
         >>> fares.tumbling_window(10).aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e)).run().cht().rows
         [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
+        >>> fares.tumbling_window(10).aggregate_as(Stats, sd.count(), sd.avg(lambda e: e)).run().cht().rows
+        [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
         """
-        made = building.named_aggregation(named, self._input._node.schema)
-        return self._made(made.as_class(cls))
+        fields = building.fields_in_order(cls, given, named)
+        return self._made(building.named_aggregation(fields, self._input._node.schema).as_class(cls))
 
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[O]: ...
@@ -1619,22 +1702,29 @@ class WindowedStream(Fluent, Displayed, Generic[T]):
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[T]: ...
     @overload
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[int, T]]: ...
-    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+    @overload
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: str) -> Stream[Record]: ...
+    def top_k(self, k: int, by: Any, rank: Any = False) -> Any:
         """Give the k rows of each window that are the largest by a value, and all that equal the last of them.
 
         `by` is a lambda over the row or a field's name; NaN is the largest, rows with None are left out. With `rank` the payload
-        is `(rank, row)`, where a rank is 1 + the number of larger rows. Raises `QueryError` for k < 1.
+        is `(rank, row)`, where a rank is 1 + the number of larger rows; with a name it is a record of the rank, so called, and
+        of the row's fields. Raises `QueryError` for k < 1, and for a name that the row has.
 
         >>> import streamdsl as sd
-        >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)])
-        >>> fares.tumbling_window(10).top_k(2, by=lambda e: e, rank=True).run().cht()
+        >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)]).tumbling_window(10)
+        >>> fares.top_k(2, by=lambda e: e, rank=True).run().cht()
         CHT
           [0, 10) _0=1 _1=20
           [0, 10) _0=2 _1=15
           [0, 10) _0=2 _1=15
+        >>> fares.top_k(1, by=lambda e: e, rank="place").run().cht()
+        CHT
+          [0, 10) place=1 value=20
         """
-        node = self._input._node
-        return self._input._over(self._frame.operate(node, TopK(k, rank), building.ranked(by, node.schema)))
+        node, name = self._input._node, ranking.rank_name(rank)
+        found = self._input._over(self._frame.operate(node, TopK(k, rank is not False), ranking.ranked(by, node.schema)))
+        return found if name is None else found._over(algebra.Select(found._node, ranking.named_ranks(name, node.schema)))
 
     def describe(self, cht: CHT[Any], until: TimeLike = INFINITY) -> list[tuple[tuple[int, int], list[CHTRow[Any]]]]:
         """List the non-empty windows over an input with this CHT, each with its members, unclipped: for tests and docs.
@@ -1675,7 +1765,7 @@ class WindowedStream(Fluent, Displayed, Generic[T]):
         return text(repr(self))
 
     def __repr__(self) -> str:
-        return f"<WindowedStream {self._frame.windows.describe()} of {_payloads(self._input._node)}>"
+        return f"<WindowedStream {self._frame.windows.describe(self._input._unit)} of {_payloads(self._input._node)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -1719,10 +1809,73 @@ class GroupedWindowedStream(Fluent, Displayed, Generic[K, T]):
         """
         return self._made(building.aggregation(query, f, named, self._schema))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1], U], a1: Agg[T, V1], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1, V2], U], a1: Agg[T, V1], a2: Agg[T, V2], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: Callable[[K, V1, V2, V3], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], /) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self, cls: Callable[[K, V1, V2, V3, V4], U], a1: Agg[T, V1], a2: Agg[T, V2], a3: Agg[T, V3], a4: Agg[T, V4], /
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6, V7], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(
+        self,
+        cls: Callable[[K, V1, V2, V3, V4, V5, V6, V7, V8], U],
+        a1: Agg[T, V1],
+        a2: Agg[T, V2],
+        a3: Agg[T, V3],
+        a4: Agg[T, V4],
+        a5: Agg[T, V5],
+        a6: Agg[T, V6],
+        a7: Agg[T, V7],
+        a8: Agg[T, V8],
+        /,
+    ) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, *given: Any, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per key and non-empty window: of the key and the named aggregates.
 
-        Raises `QueryError` where the names of the key and of the aggregates are not the class's fields.
+        Without names they are the fields in the order of the class, the key first, as in `WindowedStream.aggregate_as`. Raises
+        `QueryError` where the names of the key and of the aggregates are not the class's fields, or they are not as many.
 
         >>> import streamdsl as sd
         >>> from typing import NamedTuple
@@ -1732,9 +1885,13 @@ class GroupedWindowedStream(Fluent, Displayed, Generic[K, T]):
         >>> trips = sd.from_rows([(1, 2, {"zone": "A"}), (3, 4, {"zone": "B"})])
         >>> [row.payload for row in trips.group_by("zone").tumbling_window(10).aggregate_as(Stats, n=sd.count()).run().cht()]
         [Stats(zone='A', n=1), Stats(zone='B', n=1)]
+        >>> found = trips.group_by(lambda e: e.zone * 2).tumbling_window(10).aggregate_as(Stats, sd.count())
+        >>> [row.payload for row in found.run().cht()]
+        [Stats(zone='AA', n=1), Stats(zone='BB', n=1)]
         """
-        made = building.named_aggregation(named, self._schema)
-        return self._made(made, cls)
+        key = building.key_parts(self._input._key)
+        made = building.named_aggregation(building.fields_in_order(cls, given, named, len(key)), self._schema)
+        return self._made(made, cls, in_order=not named)
 
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[tuple[K, O]]: ...
@@ -1764,24 +1921,32 @@ class GroupedWindowedStream(Fluent, Displayed, Generic[K, T]):
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[tuple[K, T]]: ...
     @overload
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[K, tuple[int, T]]]: ...
-    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+    @overload
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: str) -> Stream[Record]: ...
+    def top_k(self, k: int, by: Any, rank: Any = False) -> Any:
         """Give the k largest rows of each key's windows, with ties, as pairs `(key, row)`; as `WindowedStream.top_k`.
+
+        With a name for the rank it is one record: the key, as in `aggregate`, the rank, and the row's fields.
 
         >>> import streamdsl as sd
         >>> trips = sd.from_rows([(1, 2, {"zone": "A", "fare": 10}), (3, 4, {"zone": "A", "fare": 4})])
         >>> trips.group_by("zone").tumbling_window(10).top_k(1, by="fare").select(lambda e: e[1].fare).run().cht()
         CHT
           [0, 10) 10
+        >>> trips.group_by("zone").tumbling_window(10).top_k(1, by="fare", rank="place").run().cht()
+        CHT
+          [0, 10) zone='A' place=1 fare=10
         """
-        body = self._frame.operate(self._input._group(), TopK(k, rank), building.ranked(by, self._schema))
-        return self._input._applied(body, PAIR)
+        name, group = ranking.rank_name(rank), self._input
+        body = self._frame.operate(group._group(), TopK(k, rank is not False), ranking.ranked(by, self._schema))
+        return group._applied(body, PAIR if name is None else ranking.named_ranks(name, self._schema, group._key))
 
     @property
     def _schema(self) -> Schema | None:
         return self._input._input._node.schema
 
-    def _made(self, made: Aggregation, cls: type | None = None) -> Stream[Any]:
-        projection = made.with_key(self._input._key, cls)
+    def _made(self, made: Aggregation, cls: type | None = None, in_order: bool = False) -> Stream[Any]:
+        projection = made.with_key(self._input._key, cls, in_order)
         return self._input._applied(self._frame.aggregate(self._input._group(), made), projection)
 
     def _picture(self) -> FlowChart | None:
@@ -1791,7 +1956,9 @@ class GroupedWindowedStream(Fluent, Displayed, Generic[K, T]):
         return text(repr(self))
 
     def __repr__(self) -> str:
-        return f"<GroupedWindowedStream {self._frame.windows.describe()} of {_payloads(self._input._input._node)}>"
+        return (
+            f"<GroupedWindowedStream {self._frame.windows.describe(self._input._unit)} of {_payloads(self._input._input._node)}>"
+        )
 
 
 def _payloads(node: Node) -> str:

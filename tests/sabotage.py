@@ -1675,6 +1675,27 @@ SABOTAGES = (
         "a_version_of_a_name",
         where="unit/engine",
     ),
+    Sabotage(
+        "a semi join says that it removes rows for the sake of others",
+        "streamdsl/plan/nodes/combining.py",
+        'removes = "rows without others"',
+        'removes = "rows with others"',
+        "removes_rows",
+    ),
+    Sabotage(
+        "an as-of join does not say that it shows rows without a match",
+        "streamdsl/plan/nodes/combining.py",
+        "return self.outer",
+        "return False",
+        "shows_unmatched",
+    ),
+    Sabotage(
+        "a count of a predicate that could not be traced counts every row",
+        "streamdsl/udm/counted_values.py",
+        "if isinstance(value, (bool, np.bool_)):",
+        "if isinstance(value, np.bool_):",
+        "a_predicate_that_could_not_be_traced",
+    ),
 )
 
 

@@ -17,6 +17,7 @@ from streamdsl.checks.kept_state import (
     unbounded_reach,
     windows_that_hold_the_cti,
 )
+from streamdsl.checks.left_out import rows_between_windows
 from streamdsl.checks.plans import PlanView
 from streamdsl.plan.node import Node, Source
 
@@ -31,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     last_samples,
     unbounded_reach,
     states_of_groups,
+    rows_between_windows,
     every_row_with_every_other,
     opaque_lambdas,
     filters_above_modules,

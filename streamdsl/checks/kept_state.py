@@ -67,7 +67,7 @@ def windows_that_hold_the_cti(node: Node, plan: PlanView) -> Iterator[Finding]:
     if not isinstance(node, Windowed):
         return
     frame = frame_of(node, node.time_sensitive, _sees_ends(node))
-    windows = node.windows.describe()
+    windows = node.windows.describe(node.unit)
     grouped = id(node) in plan.inside
     if frame.is_held(idle) and (not grouped or needs_later_rows(node.windows)):
         who = "a group that gets no more rows holds back the CTI of all groups" if grouped else "after the last row the CTI stays"

@@ -19,7 +19,7 @@ from streamdsl.errors import QueryError, StreamDslError, UserCodeError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import reads_lifetime
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import AntiJoin, ClipBy, GroupApply, Node, Scan, Select, SelectMany, SemiJoin, Where, Windowed, sources
+from streamdsl.plan.node import GroupApply, Node, Where, Windowed, sources
 from streamdsl.temporal import INFINITY, CHTRow, Event, Lifetime, Rejected, Unit, format_time
 from streamdsl.windows import Output
 
@@ -96,11 +96,7 @@ class Search:
         self.moment = moment
         self.wants = _predicate(wanted)
         self.names = labels(moment.plan)
-        self.lets_pass = {
-            self.names[id(node)]: node
-            for node in moment.plan.walk_all()
-            if isinstance(node, (Where, AntiJoin, SemiJoin, ClipBy)) or (isinstance(node, Scan) and node.keeps_schema)
-        }
+        self.lets_pass = {self.names[id(node)]: node for node in moment.plan.walk_all() if node.removes is not None}
 
     def changes(self, kind: Kind) -> list[Change]:
         """Return the changes of a kind that there are."""
@@ -162,7 +158,7 @@ class Search:
 
     def are_blocked(self, changes: Sequence[Change]) -> bool:
         """Say whether operators stop rows for the sake of other rows: then these are the cause, if they can be named."""
-        return all(kind == "operator" and not isinstance(self.lets_pass[what], (Where, SemiJoin)) for kind, what in changes)
+        return all(kind == "operator" and self.lets_pass[what].removes == "rows with others" for kind, what in changes)
 
     def remedies(self, changes: Sequence[Change]) -> tuple[Remedy, ...]:
         """Return what changes mean."""
@@ -260,7 +256,8 @@ def _nothing(search: Search, wanted: Wanted) -> str:
             name = search.names[id(refusing)]
             return f"no input could give it: {name} lets no such row pass: {describe(refusing.predicate)}"
         if windows is not None:
-            return f"no input could give it: {search.names[id(windows)]} has no such window: {windows.windows.describe()}"
+            shown = windows.windows.describe(windows.unit)
+            return f"no input could give it: {search.names[id(windows)]} has no such window: {shown}"
     late, ctis, operators = (len(search.changes(kind)) for kind in ("late", "cti", "operator"))
     inputs = min(len(search.changes("input")), _MOST_INPUTS)
     tried = {"late rows as they were sent": late, "sources at their ends": ctis, "filters and joins open": operators}
@@ -285,8 +282,8 @@ def refused_by(plan: Node, row: CHTRow[Any]) -> Where | None:
 def without_window(plan: Node, row: CHTRow[Any]) -> Windowed | None:
     """Return the operator that gives the output its lifetimes, if these are windows of a grid, of which the row's is none."""
     node = plan
-    while isinstance(node, (Where, Select, SelectMany, GroupApply)):
-        node = node.body if isinstance(node, GroupApply) else node.input
+    while isinstance(node, GroupApply) or node.passes_lifetime:
+        node = node.body if isinstance(node, GroupApply) else node.inputs[0]
     if not isinstance(node, Windowed) or not node.windows.by_clock or node.output is not Output.ALIGN:
         return None
     life = Lifetime(row.le, row.re)

@@ -25,7 +25,9 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, Insert, Retract, plain
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.events import dated
 
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
@@ -39,7 +41,7 @@ class Arrival(NamedTuple):
     event: Event[Any]
 
 
-class EventTrace(Displayed):
+class EventTrace(Completed, Displayed):
     """A recorded run: its physical events in and out, and where answers come from.
 
     Made by `query.trace(inputs)`, `session.trace()` and `load`. Each question runs the query again, on parts of what was
@@ -53,6 +55,8 @@ class EventTrace(Displayed):
     >>> trace.output[0]
     Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=1))
     """
+
+    _internal = frozenset({"of_run", "of_session", "recording"})
 
     def __init__(self, recording: Recording, recorder: Recorder | None = None) -> None:
         self.recording = recording
@@ -84,12 +88,12 @@ class EventTrace(Displayed):
         """The events that have come in, in order of arrival, with times in ticks."""
         unit = self.recording.unit
         batches = [batch for push in self.recording.pushes for batch in push.batches]
-        return [Arrival(source, event) for source, events in batches for event in ticked(events, unit)]
+        return [Arrival(source, event) for source, events in batches for event in dated(list(ticked(events, unit)), unit)]
 
     @property
     def output(self) -> list[Event[Any]]:
         """The events that have gone out, in order."""
-        return [event for push in self.recording.pushes for event in push.output]
+        return dated([event for push in self.recording.pushes for event in push.output], self.recording.unit)
 
     @property
     def left_out(self) -> list[str]:

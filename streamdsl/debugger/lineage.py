@@ -155,7 +155,7 @@ def windowed(asked: RowQuestion) -> Made | None:
         before += copies((CHTRow(*each) for each in found), asked.row)
         if before > asked.nth:
             places = replace(asked, nth=0).completed([(0, row.place) for row in members])
-            did = ", ".join([f"{rows_text(len(members))} in a window", node.windows.describe(), *_policies(node)])
+            did = ", ".join([f"{rows_text(len(members))} in a window", node.windows.describe(node.unit), *_policies(node)])
             return None if places is None else Made(places, did, window, _calls(node, window, given, len(found)))
     return None
 

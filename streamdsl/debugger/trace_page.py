@@ -15,7 +15,7 @@ from streamdsl.debugger.lineage import Lineage, same
 from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.pushes import Recording
 from streamdsl.errors import StreamDslError
-from streamdsl.pictures.lanes import cut
+from streamdsl.pictures import cut
 from streamdsl.plan.drawing import chart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source

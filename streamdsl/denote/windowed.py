@@ -72,6 +72,7 @@ def _per_window(node: WindowAggregate | WindowApply, scope: Environment, rows: C
 
     def stamped() -> Iterator[Stamped]:
         for window, members in divided:
-            yield from guarded(scope.label(node), window, partial(results, node, scope, window, members))
+            compute = partial(results, node, scope, window, members)
+            yield from guarded(scope.label(node), window, compute, [member.payload for member in members])
 
     return CHT((CHTRow(*row) for row in stamped()), rows.unit)

@@ -34,6 +34,8 @@ class Attached(RunningQuery[T]):
     Made by `session.attach(query)`. An error of its own ends it alone; when the query that it is attached to closes, so does it.
     """
 
+    _internal = frozenset({"leave", "take"})
+
     def __init__(self, opened: OpenedPlan, unit: Unit | None, replay: Mapping[str, Piece]) -> None:
         super().__init__(opened.plan, opened.written, opened.emit, opened.options)
         self._unit = unit
@@ -44,7 +46,7 @@ class Attached(RunningQuery[T]):
 
         Output that is never pulled is kept. Raises `SessionError` after the last output where the query has failed.
         """
-        out = output_events(self._waiting)
+        out = output_events(self._waiting, self.unit)
         if not out and self._failure is not None:
             raise SessionError(
                 f"the attached query has failed: {reason(self._failure)}", hint="detach it; the others go on"
@@ -66,7 +68,7 @@ class Attached(RunningQuery[T]):
     def leave(self) -> list[Event[T]]:
         """Be stopped, and return the output that has not been pulled."""
         self._closed = True
-        out, self._waiting = output_events(self._waiting), []
+        out, self._waiting = output_events(self._waiting, self.unit), []
         return out
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamdsl.engine.ids import Incarnations
 from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, figures, piece_of
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.errors import SchemaError
+from streamdsl.errors import EventError, SchemaError
 from streamdsl.expr.row_program import plain_values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero, largest, least, object_column
@@ -37,8 +38,9 @@ from streamdsl.temporal import (
     sync_time,
     to_duration,
 )
+from streamdsl.temporal.events import dated
 from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import Ticks, format_time
 from streamdsl.temporal.value_arrays import distinct
 
 _FEW: Final = 16
@@ -244,7 +246,11 @@ class Ingress:
                 net = {}
                 continue
             is_again = self.progress is not None and isinstance(event, Insert) and self.table.knows(event.id)
-            admitted = self.table.admit(event, is_numbered)
+            try:
+                admitted = self.table.admit(event, is_numbered)
+            except EventError as error:
+                dated([event], self.reader.found)
+                raise error.with_times(partial(format_time, unit=self.reader.found)) from None
             if is_again and admitted is not None:
                 # The progress policy's CTI has freed the id: the plan must get that CTI before the id is used again.
                 pieces.append(self._piece(net, is_numbered))

@@ -17,6 +17,7 @@ from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
 from streamdsl.plan.types import Hints
 from streamdsl.temporal import INFINITY, Event, Unit
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.temporal.time import Ticks
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 
-class Outgoing(Displayed, Generic[T]):
+class Outgoing(Completed, Displayed, Generic[T]):
     """Physical events that a push has caused, in order; `len` says how many.
 
     Frames have the columns `kind` (insert, retract, cti), `id`, `le`, `re`, `re_new`, then the payload's. A CTI's time is its
@@ -51,6 +52,7 @@ class Outgoing(Displayed, Generic[T]):
     """
 
     __slots__ = ("_schema", "_sent", "_types", "unit")
+    _internal = frozenset({"changes", "rows"})
 
     def __init__(
         self, sent: Sequence[StepOutput], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None
@@ -70,7 +72,7 @@ class Outgoing(Displayed, Generic[T]):
 
     def events(self) -> list[Event[T]]:
         """Return the events."""
-        return output_events(self._sent)
+        return output_events(self._sent, self.unit)
 
     def timeline(self) -> Timeline:
         """Return a picture of the events: text that `print` shows, SVG in Jupyter (docs/pictures.md)."""

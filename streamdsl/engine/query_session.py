@@ -50,8 +50,32 @@ class Session(Displayed, RunningQuery[T]):
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code, or an
     interrupt (Ctrl-C) that cut a push short, only `stats` and `rejected` are left: the session says that it has failed, and
     `query.restore` goes on from its last checkpoint.
+
+    >>> import streamdsl as sd
+    >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open("final")
+    >>> session.push([sd.point("a", 3, 7), sd.Cti(5)])
+    [Cti(time=0)]
+    >>> session
+    <Session open, emit='final': trips 1 in, CTI 5; output, CTI 0>
     """
 
+    _internal = frozenset(
+        (
+            "described",
+            "end_with",
+            "keep_all_rejected",
+            "load",
+            "loaded",
+            "options",
+            "parts",
+            "sources",
+            "tables",
+            "traced",
+            "types",
+            "undoes",
+            "until",
+        )
+    )
     undoes: ClassVar[bool] = True
     """Whether a push that would make too many windows is undone."""
 
@@ -100,7 +124,7 @@ class Session(Displayed, RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        out = output_events(self._push(events, source))
+        out = output_events(self._push(events, source), self._unit_now)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -189,7 +213,7 @@ class Session(Displayed, RunningQuery[T]):
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = output_events(self._with_early(sent))
+        out = output_events(self._with_early(sent), self.unit)
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -300,7 +324,8 @@ class Session(Displayed, RunningQuery[T]):
         return self._standing.html(self.why_no_output()) + text(tree(self.written, self.written))
 
     def __repr__(self) -> str:
-        return f"<Session: {self._standing}>"
+        state = "failed" if self._failure else "closed" if self._closed else "open"
+        return f"<Session {state}, emit={self.emit!r}: {self._standing}>"
 
     @property
     def _standing(self) -> Standing:
@@ -334,7 +359,8 @@ class Session(Displayed, RunningQuery[T]):
         Its length is their number, and `counts` says how many there were by source and reason; of very many it holds the newest
         10,000. With `forget` the next call returns later ones only.
         """
-        return all_rejected(each.table.forget_rejected() if forget else each.rejected for each in self._sources.values())
+        parts = [each.table.forget_rejected() if forget else each.rejected for each in self._sources.values()]
+        return all_rejected(parts).dated(self.unit)
 
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""
@@ -358,6 +384,14 @@ class Session(Displayed, RunningQuery[T]):
         found = {ingress.reader.found for ingress in self._sources.values()} - {None}
         # Integers are ticks of any unit, so they decide only if there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
+
+    @property
+    def _unit_now(self) -> Unit | None:
+        """The unit by which events print their times; of a single source found without a look at the others."""
+        only = self._only
+        if only is None or len(self._sources) > 1:
+            return self.unit
+        return only.unit if only.unit is not None or not only.reader.has_dates else only.reader.found
 
     def _with_early(self, sent: list[StepOutput]) -> list[StepOutput]:
         early, self._early = self._early, []

@@ -12,7 +12,7 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import AntiJoin, AsofJoin, Node, sources
+from streamdsl.plan.node import Node, sources
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
 from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, all_rejected
@@ -44,7 +44,7 @@ def run_outputs(
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     live = {name: bound for name, bound in bindings.items() if name in session.sources and name not in session.tables}
-    together, parts = any(map(_finds_missing_rows, plan.parts)), {}
+    together, parts = any(node.shows_unmatched for part in plan.parts for node in part.walk_all()), {}
     for name, bound in live.items():
         parts[name] = session.push_all_but_last(name, bound)
         if not together and len(parts) < len(live):
@@ -54,10 +54,6 @@ def run_outputs(
         Result(Outcome(steps, session.unit), session.rejected_by(list(sources(part))))
         for part, steps in zip(plan.parts, session.steps, strict=True)
     ]
-
-
-def _finds_missing_rows(plan: Node) -> bool:
-    return any(isinstance(node, AntiJoin) or (isinstance(node, AsofJoin) and node.outer) for node in plan.walk_all())
 
 
 class _Run(Session[Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 from typing_extensions import TypeVar
@@ -18,9 +19,11 @@ from streamdsl.engine.operators.group_apply import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
-from streamdsl.errors import QueryError, SessionError, reason
+from streamdsl.errors import QueryError, SessionError, TimestampViolation, UserCodeError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
+from streamdsl.temporal.completion import Completed
+from streamdsl.temporal.time import format_time
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
@@ -33,12 +36,14 @@ T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
 
-class RunningQuery(ABC, Generic[T]):
+class RunningQuery(Completed, ABC, Generic[T]):
     """A plan that runs. Its sources and its output may be published: then other queries are attached to them, and leave again.
 
     `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live
     if so, and their `stats()` say how much that is.
     """
+
+    _internal = frozenset({"written"})
 
     def __init__(
         self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
@@ -190,6 +195,9 @@ class RunningQuery(ABC, Generic[T]):
             self._ctis[name] = cti
         try:
             return self._sent(pieces, self._graph.step(pieces, self._ctis))
+        except (UserCodeError, TimestampViolation) as error:
+            self._failure = error.with_times(partial(format_time, unit=self.unit))
+            raise self._failure.with_traceback(error.__traceback__) from error.__cause__
         except BaseException as error:
             self._failure = error
             raise

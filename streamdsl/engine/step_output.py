@@ -10,8 +10,8 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.collector import collector_paused
-from streamdsl.temporal import Cti, Event, Insert
-from streamdsl.temporal.events import inserts, retracts
+from streamdsl.temporal import Cti, Event, Insert, Unit
+from streamdsl.temporal.events import dated, inserts, retracts
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class StepOutput:
         return self.rows if isinstance(self.rows, Batch) else _changes_of(self.rows)
 
 
-def output_events(sent: Sequence[StepOutput]) -> list[Event[Any]]:
-    """Return the physical events of several steps."""
+def output_events(sent: Sequence[StepOutput], unit: Unit | None = None) -> list[Event[Any]]:
+    """Return the physical events of several steps, which print times of a calendar unit as dates."""
     if len(sent) == 1:
-        return sent[0].events()
-    return [event for step in sent for event in step.events()]
+        return dated(sent[0].events(), unit)
+    return dated([event for step in sent for event in step.events()], unit)
 
 
 def _events_of(changes: Batch) -> list[Event[Any]]:

@@ -47,10 +47,28 @@ def declared_items(hint: Any) -> tuple[str, ...] | None:
     return tuple(typing.get_type_hints(hint)) if typing.is_typeddict(hint) else None
 
 
+def is_always(cls: Any, name: str, kind: type) -> bool:
+    """Say whether a class declares a field to be of a type, and never None.
+
+    >>> @dataclass
+    ... class Trip:
+    ...     paid: bool
+    ...     shared: bool | None
+    >>> is_always(Trip, "paid", bool), is_always(Trip, "shared", bool)
+    (True, False)
+    """
+    return isinstance(cls, type) and _written_hints(cls).get(name) is kind
+
+
 @functools.lru_cache(maxsize=256)
 def _hints(cls: type) -> Mapping[str, Any]:
+    return {name: _without_none(hint) for name, hint in _written_hints(cls).items()}
+
+
+@functools.lru_cache(maxsize=256)
+def _written_hints(cls: type) -> Mapping[str, Any]:
     try:
-        return {name: _without_none(hint) for name, hint in typing.get_type_hints(cls).items()}
+        return typing.get_type_hints(cls)
     except Exception:  # an annotation may name anything
         return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keyword import iskeyword
+from typing import Final
 
 from streamdsl.expr.nodes import (
     Attribute,
@@ -28,6 +29,11 @@ from streamdsl.expr.scalar_functions import CASTS
 from streamdsl.expr.schema import Shape
 from streamdsl.temporal.payload import is_taken
 
+_LONGEST: Final = 100
+_DEEPEST: Final = 50
+"""How long, and how deep, an expression in an error message is."""
+_NO_BRACES: Final = str.maketrans("{}", "()")
+"""In the messages that SQL makes braces stand for other things."""
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
 
 
@@ -40,6 +46,18 @@ def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
     ensure_recursion_limit(depth(expr), "this expression")
     pair = any(isinstance(part, (Field, Whole, Life)) and part.side == 1 for part in expr.walk())
     return _text(expr, rows or (("l", "r") if pair else ("e",)))
+
+
+def failed_part(expr: Expr) -> str:
+    """Return an expression for an error message, cut if it is long; nothing for a function, which has a line of its own.
+
+    >>> failed_part(Binary("/", Field("fare"), Field("km"))), failed_part(Opaque(len))
+    ('e.fare / e.km', '')
+    """
+    if isinstance(expr, (Opaque, Constant)) or depth(expr) > _DEEPEST:
+        return ""
+    text = describe(expr).translate(_NO_BRACES)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _text(expr: Expr, rows: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from streamdsl.temporal.identifiers import exact
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
-_LOGICAL: Final = ("&", "|", "^")
+LOGICAL: Final = ("&", "|", "^")
 
 
 class Location(NamedTuple):
@@ -298,7 +298,7 @@ def is_boolean(expr: Expr) -> bool:
         return all(is_boolean(value) for _, value in expr.branches) and is_boolean(expr.otherwise)
     if isinstance(expr, Constant):
         return type(expr.value) is bool
-    if isinstance(expr, Binary) and expr.op in _LOGICAL:
+    if isinstance(expr, Binary) and expr.op in LOGICAL:
         return is_boolean(expr.left) and is_boolean(expr.right)
     applied = application(expr)
     return applied is not None and applied[0].gives == "bool"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from os.path import basename
 from typing import Any, Final
 
 from streamdsl.errors import QueryError
@@ -80,4 +80,4 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
 def _location(function: Any) -> str:
     """Return the line of an error message that says where a function is defined."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    return "" if code is None else f"\n  at {code.co_qualname} in {Path(code.co_filename).name}, line {code.co_firstlineno}"
+    return "" if code is None else f"\n  at {code.co_qualname} in {basename(code.co_filename)}, line {code.co_firstlineno}"

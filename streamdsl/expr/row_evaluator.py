@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.describe import failed_part
 from streamdsl.expr.expression_functions import Then, When, plain_function, refuse_incomplete
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.immutable import IMMUTABLE
@@ -29,6 +30,7 @@ from streamdsl.expr.nodes import (
     Unary,
     Whole,
     application,
+    reads,
 )
 from streamdsl.expr.predicates import holds
 from streamdsl.expr.schema import TupleRow, as_payload, row_view
@@ -80,9 +82,12 @@ def predicate_value(expr: Expr, value: Any) -> bool:
 
 
 def with_location(error: Exception, expr: Expr) -> Exception:
-    """Return an error with the line of the innermost expression that raised it."""
+    """Return an error with the innermost expression that raised it: its line, its text, and the fields that it reads."""
+    known: Any = error
     if not hasattr(error, "written"):
-        error.written = next((part.written for part in expr.walk() if part.written is not None), None)  # type: ignore[attr-defined]
+        known.written = next((part.written for part in expr.walk() if part.written is not None), None)
+        known.expression = failed_part(expr)
+        known.fields_read = reads(expr)
     return error
 
 

@@ -154,7 +154,8 @@ def history_to_arrow(history: HistoryColumns, types: Hints | None = None) -> Any
     that Arrow has no type for, and `QueryError` without pyarrow.
     """
     need_pyarrow("Arrow tables")
-    arrays = {"le": _arrow_times(history.le, history.unit), "re": _arrow_times(history.re, history.unit)}
+    start, end = history.times
+    arrays = {start: _arrow_times(history.le, history.unit), end: _arrow_times(history.re, history.unit)}
     found = _arrow_arrays(history.fields, types or {})
     return _arrow_table({**arrays, **dict(zip(history.names, found, strict=True))}, history.memo)
 
@@ -239,7 +240,8 @@ def history_to_polars(history: HistoryColumns) -> pl.DataFrame:
     need("polars", "polars frames")
     import polars as pl
 
-    times = [_polars_times("le", history.le, history.unit), _polars_times("re", history.re, history.unit)]
+    start, end = history.times
+    times = [_polars_times(start, history.le, history.unit), _polars_times(end, history.re, history.unit)]
     fields = zip(history.names, history.fields.values(), strict=True)
     return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in fields)])
 

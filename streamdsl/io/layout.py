@@ -88,14 +88,16 @@ def frame_schema(payload: PayloadLike) -> Schema | None:
 def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None, file: str | None = None) -> Payloads:
     """Return how payloads are read: as the wanted schema, else as records of all columns but the reserved ones.
 
-    With a payload memo, tuples and scalars are restored as such. Raises `SchemaError` for fields without a column.
+    With a payload memo, tuples and scalars are restored as such. A field called like a reserved column is the one with the prefix
+    `payload_`, if there is one. Raises `SchemaError` for fields without a column.
     """
     others = tuple(name for name in columns.names if name not in reserved)
     known = _remembered(columns, others, reserved)
     if wanted is None or (wanted.shape is Shape.OBJECT and wanted.cls is None):
         return known or Payloads(Schema.record(others), others)
     renamed = dict(zip(known.schema.names, known.columns, strict=True)) if known else {}
-    found = tuple(renamed.get(name, name) for name in wanted.names)
+    written = zip(wanted.names, column_names(wanted.names, reserved), strict=True)
+    found = tuple(renamed.get(name, column if column in columns.names else name) for name, column in written)
     missing = [name for name in found if name not in columns.names]
     if missing:
         is_scalar = wanted.shape is Shape.SCALAR

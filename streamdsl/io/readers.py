@@ -96,7 +96,7 @@ def _inserts(rows: Sequence[Any], first: int, reader: EventReader, schema: Schem
     """Return rows as insertions; raises `QueryError` for an item that is not an `(le, re, payload)` tuple."""
     if not all(issubclass(kind, tuple) for kind in distinct(map(type, rows))) or not distinct(map(len, rows)) <= {3}:
         number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
-        hint = "a payload that is there from time 1 until 5 is the row (1, 5, payload)"
+        hint = "a payload from time 1 until 5 is the row (1, 5, payload); at time 1 alone the event sd.point(id, 1, payload)"
         if isinstance(odd, PhysicalEvent):
             hint = "events and rows do not mix"
         raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint=hint)

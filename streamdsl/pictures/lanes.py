@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.pictures.brief import cut
 from streamdsl.temporal.events import MISSING, Cti, Event, Insert, Retract
-from streamdsl.temporal.payload import Record, fields_of, is_dataclass, is_namedtuple, show
+from streamdsl.temporal.payload import fields_of
 from streamdsl.temporal.rejected import TOO_LATE, WAS_DROPPED, Rejected
 from streamdsl.temporal.time import Ticks, Unit, format_time
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from streamdsl.temporal.cht import Row
 
 _NO_TIMES: Final = np.array([], dtype=np.int64)
-_DIGITS: Final = 9
-"""The longest text of a float that is shown whole."""
 _READABLE: Final = 6
 """The fewest characters that a name is cut to."""
 
@@ -112,42 +111,6 @@ class Lane:
     def sample(self, most: int) -> Lane:
         """Return at most so many rows, evenly spaced among all."""
         return self.take(np.linspace(0, len(self) - 1, most).astype(np.intp)) if len(self) > most else self
-
-
-def cut(payload: object, most: int, brief: bool = True) -> str:
-    """Return a payload as one line of at most `most` characters.
-
-    Floats of many digits are told to six of them.
-
-    >>> cut({"k": "a"}, 28), cut("rain", 28), cut(({"k": "a"}, 7), 28), cut("a" * 40, 8), cut({"mean": 2 / 3}, 28)
-    ("k='a'", 'rain', "(k='a', 7)", 'aaaaaaa…', 'mean=0.666667')
-    """
-    text = " ".join((payload if isinstance(payload, str) and payload else _shown(payload, brief)).split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _shown(payload: object, brief: bool) -> str:
-    """Return what `show` does, with the parts of a tuple, such as the rows of a join, shown likewise."""
-    if isinstance(payload, tuple) and not hasattr(payload, "_fields"):
-        return f"({', '.join(_shown(each, brief) for each in payload)})"
-    return show(_brief(payload) if brief else payload)
-
-
-class _BriefFloat(float):
-    """A float that is shown to six digits."""
-
-    def __repr__(self) -> str:
-        return f"{float(self):.6g}"
-
-
-def _brief(payload: Any) -> Any:
-    """Return a payload with floats of many digits that are shown to six."""
-    if isinstance(payload, float):
-        return _BriefFloat(payload) if len(repr(payload)) > _DIGITS else payload
-    if not (isinstance(payload, (Record, Mapping)) or is_dataclass(payload) or is_namedtuple(payload)):
-        return payload
-    fields = {name: _brief(value) for name, value in fields_of(payload)}
-    return fields if any(isinstance(value, _BriefFloat) for value in fields.values()) else payload
 
 
 def rows_lane(title: str, rows: Sequence[Row], role: str = "input") -> Lane:

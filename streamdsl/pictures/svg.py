@@ -54,13 +54,3 @@ def bar(low: float, high: float, top: float, height: float, colour: str) -> str:
     """
     place = f'x="{low:.1f}" y="{top}" width="{max(3.0, high - low):.1f}" height="{height}"'
     return f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>'
-
-
-def short(value: object, most: int = 28) -> str:
-    """Return the `repr` of a value, cut to at most `most` characters.
-
-    >>> short("a" * 40, 8)
-    "'aaaa..."
-    """
-    text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."

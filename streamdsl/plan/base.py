@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamdsl.expr.nodes import Expr, Location
 from streamdsl.expr.recursion import bottom_up
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open
+from streamdsl.plan.facts import Fields, FilterBelow, Keeps, Open, Removes
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
@@ -94,6 +94,21 @@ class Node(Displayed, ABC):
     @property
     def one_at_a_time(self) -> bool:
         """Whether the lifetimes of output rows certainly never overlap."""
+        return False
+
+    @property
+    def passes_lifetime(self) -> bool:
+        """Whether each output row has the lifetime of the row of the first input that it comes of."""
+        return False
+
+    @property
+    def removes(self) -> Removes | None:
+        """Why rows, or parts of them, are left out, if that is all that becomes of the first input's rows; else None."""
+        return None
+
+    @property
+    def shows_unmatched(self) -> bool:
+        """Whether rows go out for lack of a row of another input, and are taken back whole when it comes."""
         return False
 
     @property

@@ -19,6 +19,10 @@ FilterBelow: TypeAlias = Literal["the same rows", "more rows"]
 """Whether a filter pushed below an operator is evaluated on the rows of its output, or also on rows that the operator drops."""
 
 
+Removes: TypeAlias = Literal["rows as they are", "rows without others", "rows with others"]
+"""Why rows of the first input, or parts of them, are left out: for what they are, for lack of others, or for their sake."""
+
+
 class Keeps(Enum):
     """The part of its input that an operator keeps in its state."""
 

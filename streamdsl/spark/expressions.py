@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from streamdsl.errors import place_of
+from streamdsl.expr.describe import failed_part
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -109,7 +110,7 @@ class Env:
         """Return what an error message says of an expression that fails: operator, line, window and payload."""
         written = next((part.written for part in expr.walk() if part.written is not None), None)
         window = ("[", Sql(self.le, INT), ", ", Sql(self.re, INT), ")") if self.window else ()
-        return ErrorSite(self.operator, written, window, payload_preview(expr, self.rows))
+        return ErrorSite(self.operator, written, failed_part(expr), window, payload_preview(expr, self.rows))
 
 
 def to_sql(expr: Expr, env: Env) -> Sql:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import Ticks, Unit
 from streamdsl.windows import Grid, Hopping
 
 _WINDOWS: Final = 64
@@ -83,5 +83,5 @@ class WindowPortion(Grid):
     def lasts_starting_before(self, times: Ticks) -> Ticks:
         return np.clip(self.grid.lasts_starting_before(times), self.first - 1, self.first + self.count - 1)
 
-    def describe(self) -> str:
-        return f"{self.grid.describe()}, {self.count} from number {self.first}"
+    def describe(self, unit: Unit | None = None) -> str:
+        return f"{self.grid.describe(unit)}, {self.count} from number {self.first}"

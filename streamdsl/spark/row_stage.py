@@ -189,7 +189,7 @@ def run_on_batch(operator: str, reader: BatchReader, batch: Any, compute: Callab
         payload = [decode(batch.column(p.column).slice(error.row, 1), p.type)[0] for p in reader.payloads]
         if isinstance(error.cause, (UnitError, TimeOverflow)):
             raise type(error.cause)(f"operator {operator}, event {payload[0]!r}: {error.cause}") from None
-        raise UserCodeError(error.cause, operator=operator, event=payload[0] if len(payload) == 1 else payload) from error
+        raise UserCodeError(error.cause, operator=operator, payloads=tuple(payload)) from error
 
 
 def with_columns(batch: Any, **columns: Any) -> Any:

@@ -31,10 +31,11 @@ MessagePart: TypeAlias = str | Sql
 
 @dataclass(frozen=True, slots=True)
 class ErrorSite:
-    """What a message says of the place of an error: the operator, the line of the lambda, the window and the payload."""
+    """What a message says of the place of an error: the operator, the lambda's line, what failed in it, window and payload."""
 
     operator: str
     written: Location | None = None
+    expression: str = ""
     window: Sequence[MessagePart] = ()
     payload: Sequence[MessagePart] = ()
 
@@ -105,7 +106,7 @@ class _Placeholder:
 def _message(error: Exception, at: ErrorSite) -> str:
     """Return the SQL of the message that a `UserCodeError` of the local engine has."""
     window, payloads = (_Placeholder("window") if at.window else None), ((_Placeholder("payload"),) if at.payload else ())
-    text = str(UserCodeError(_at_line(error, at.written), operator=at.operator, window=window, payloads=payloads))
+    text = str(UserCodeError(_at_line(error, at), operator=at.operator, window=window, payloads=payloads))
     name = type(error).__name__
     own = isinstance(error, (StreamDslError, OverflowError))
     head = name + text.removeprefix(f"{name} in user code") if own else f"{UserCodeError.__name__}: {text}"
@@ -115,11 +116,11 @@ def _message(error: Exception, at: ErrorSite) -> str:
     return _concatenated(filled)
 
 
-def _at_line(error: Exception, written: Location | None) -> Exception:
-    """Return a copy of the error that names the line of the lambda."""
+def _at_line(error: Exception, at: ErrorSite) -> Exception:
+    """Return a copy of the error that names the line of the lambda, and what failed in it."""
     cls = type(error)
     made = cls.__new__(cls, *error.args)
-    made.__dict__.update(error.__dict__, written=written)
+    made.__dict__.update(error.__dict__, written=at.written, expression=at.expression)
     return made
 
 

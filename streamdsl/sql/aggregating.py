@@ -14,7 +14,8 @@ from streamdsl.sql.relation_columns import RelationColumns, free
 from streamdsl.sql.scalars import Scalars
 from streamdsl.sql.spans import windowed
 from streamdsl.stream import Stream
-from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm import builtin
+from streamdsl.udm.bases import Agg, AnyUDA
 
 _PLAIN: Final = ("sum", "avg", "min", "max", "median", "stddev", "variance", "first", "last", "collect", "time_weighted_avg")
 NAMES: Final = ("count", *_PLAIN, "quantile")
@@ -112,7 +113,7 @@ class Aggregating:
     def _built_in(self, call: Any, word: str, values: Sequence[Any], distinct: bool) -> Any:
         self._check_number(call, word, len(values))
         if word == "count":
-            return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
+            return Agg(builtin.CountDistinct() if distinct else builtin.Count(), *self.scalars.values(values))
         if word == "quantile":
             if values[1].data not in ("number", "integer"):
                 raise self.text.refused(values[1], "the q of a quantile is a number from 0 to 1", "write quantile(price, 0.9)")

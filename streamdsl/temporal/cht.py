@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from html import escape
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, repeat
 from operator import attrgetter, eq
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from streamdsl.errors import EventError
+from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.event_reader import EventReader
 from streamdsl.temporal.event_table import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
-from streamdsl.temporal.html import table, text
+from streamdsl.temporal.html import escape, table, text
 from streamdsl.temporal.payload import payload_key, payload_order, show
-from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
+from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar, time_repr
 from streamdsl.temporal.value_arrays import distinct
 
 if TYPE_CHECKING:
@@ -37,6 +37,31 @@ class CHTRow(NamedTuple, Generic[T]):
     le: int
     re: int
     payload: T
+
+    def __repr__(self) -> str:
+        return self._shown(None)
+
+    def _shown(self, unit: Unit | None) -> str:
+        return f"CHTRow(le={time_repr(self.le, unit)}, re={time_repr(self.re, unit)}, payload={self.payload!r})"
+
+
+class DatedRow(CHTRow[T]):
+    """A row of a CHT over dates, which prints them; it is equal to the `CHTRow` with the same values."""
+
+    __slots__ = ()
+    _unit: ClassVar[Unit] = "us"
+
+    def __repr__(self) -> str:
+        return self._shown(self._unit)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CHTRow, tuple(self)
+
+
+_ROWS: Final[Mapping[Unit | None, type[CHTRow[Any]]]] = {
+    unit: type("CHTRow", (DatedRow,), {"__slots__": (), "_unit": unit}) for unit in get_args(Unit) if is_calendar(unit)
+}
+"""The class of rows by unit; others are plain."""
 
 
 class Row(Protocol):
@@ -72,7 +97,7 @@ def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
         rows.sort(key=lambda row: (life := (row.le, row.re), rank(row) if life in ties else ()))
 
 
-class CHT(Displayed, Generic[T]):
+class CHT(Completed, Displayed, Generic[T]):
     """A multiset of rows `(le, re, payload)`, without ids and order of arrival; rows with empty lifetimes are left out.
 
     >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
@@ -82,12 +107,15 @@ class CHT(Displayed, Generic[T]):
     """
 
     __slots__ = ("_rows", "unit")
+    _internal = frozenset({"ordered"})
 
     def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
         held = list(rows)
         if not distinct(map(type, chain.from_iterable(map(_LIFE, held)))) <= {int}:
             held = _read(held, EventReader(unit))
         self._rows = [row for row in held if row.le < row.re]
+        if kind := _ROWS.get(unit):
+            self._rows = list(map(tuple.__new__, repeat(kind), self._rows))
         sort_rows(self._rows)
         self.unit = unit
 
@@ -142,7 +170,7 @@ class CHT(Displayed, Generic[T]):
         [CHTRow(le=1, re=5, payload='P1')]
         """
         cht = cls((), unit)
-        cht._rows = list(map(tuple.__new__, repeat(CHTRow), zip(le, re, payloads, strict=True)))
+        cht._rows = list(map(tuple.__new__, repeat(_ROWS.get(unit, CHTRow)), zip(le, re, payloads, strict=True)))
         return cht
 
     @property
@@ -150,11 +178,14 @@ class CHT(Displayed, Generic[T]):
         """The rows in order of `(le, re, payload)`."""
         return list(self._rows)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
+    def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
+        """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields.
+
+        `start` and `end` are other names for `le` and `re`, as in `sd.from_pandas`.
+        """
         from streamdsl.temporal.pandas_frames import HistoryColumns, history_to_pandas
 
-        return history_to_pandas(HistoryColumns.of(self))
+        return history_to_pandas(HistoryColumns.of(self).named(start, end))
 
     def timeline(self) -> Timeline:
         """Return a picture of the rows: text that `print` shows, SVG in Jupyter, `.save("rows.svg")` (docs/pictures.md).

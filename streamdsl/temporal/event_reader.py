@@ -41,6 +41,11 @@ class EventReader:
         """The unit: the given one, else `"us"` once a date has been read, `"tick"` after integers only, else None."""
         return self.unit or ("us" if self._dates else "tick" if self._ints else None)
 
+    @property
+    def has_dates(self) -> bool:
+        """Whether a date has been read."""
+        return self._dates
+
     def tick(self, value: Any) -> int:
         """Return a time in ticks; `NextTick` becomes the tick after its date."""
         if type(value) is int:

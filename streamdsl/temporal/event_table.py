@@ -254,7 +254,7 @@ class EventTable:
         if event.le == INFINITY:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
-            raise self._malformed(event, f"its LE {event.le} is after its RE {event.re}")
+            raise self._malformed(event, "its LE {} is after its RE {}", event.le, event.re)
         if not is_numbered and not self._is_free(event.id):
             raise self._malformed(event, f"an event with the id {event.id!r} is known already")
         sent_le = event.le
@@ -275,7 +275,7 @@ class EventTable:
 
     def _retract(self, event: Retract) -> Retract | None:
         if event.re_new < event.le:
-            raise self._malformed(event, f"its RE_new {event.re_new} is before its LE {event.le}")
+            raise self._malformed(event, "its RE_new {} is before its LE {}", event.re_new, event.le)
         entry = self._lookup(event.id)
         sync = sync_time(event)
         if sync < self.cti and (entry is None or self.on_violation != "adjust" or event.re < self.cti):
@@ -301,9 +301,9 @@ class EventTable:
         if entry.is_deleted:
             raise self._malformed(event, f"the event {event.id!r} has been fully retracted already")
         if event.le not in (entry.sent_le, entry.le):
-            raise self._malformed(event, f"its LE {event.le} is not the event's, {entry.sent_le}")
+            raise self._malformed(event, "its LE {} is not the event's, {}", event.le, entry.sent_le)
         if event.re != entry.re:
-            raise self._malformed(event, f"its RE {event.re} is not the event's current one, {entry.re}")
+            raise self._malformed(event, "its RE {} is not the event's current one, {}", event.re, entry.re)
         if event.payload is not MISSING and payload_key(event.payload) != payload_key(entry.payload):
             raise self._malformed(event, f"its payload is not the event's, {shortened(entry.payload)}")
 
@@ -338,8 +338,8 @@ class EventTable:
         self._write(self._known, id, entry)
         self._expire_at(entry.expiry, id)
 
-    def _malformed(self, event: DataEvent, rule: str) -> EventError:
-        return EventError(event, rule, where=self.name)
+    def _malformed(self, event: DataEvent, rule: str, *times: int) -> EventError:
+        return EventError(event, rule, times=times, where=self.name)
 
 
 def _is_hashable(id: object) -> bool:

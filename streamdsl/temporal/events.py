@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
 from streamdsl.errors import EventError
-from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time, is_integer
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, is_integer, time_repr
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -30,12 +30,32 @@ MISSING: Final = Missing.MISSING
 
 
 class PhysicalEvent(Generic[T_co]):
-    """The base of all events, through which type checkers infer one payload type for a list of events."""
+    """The base of all events, through which type checkers infer one payload type for a list of events.
 
-    __slots__ = ()
+    An event that comes out of a stream over dates knows its unit, and prints dates; it is compared without it.
+    """
+
+    __slots__ = ("_unit",)
+
+    def __repr__(self) -> str:
+        unit = unit_of(self)
+        shown = [f"{name}={_show(name, getattr(self, name), unit)}" for name in self.__slots__]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+def unit_of(event: PhysicalEvent[Any]) -> Unit | None:
+    """Return the unit of an event's times, None if the event does not know it."""
+    return getattr(event, "_unit", None)
+
+
+def _show(name: str, value: Any, unit: Unit | None) -> str:
+    return time_repr(value, unit) if name in _TIMES and type(value) is int else repr(value)
+
+
+_TIMES: Final = frozenset({"le", "re", "re_new", "time"})
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Insert(PhysicalEvent[T_co]):
     """A new event with lifetime `[le, re)`; times are int ticks, or dates that the source turns into ticks.
 
@@ -56,7 +76,7 @@ class Insert(PhysicalEvent[T_co]):
         put_payload(self, payload)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Retract(PhysicalEvent[Never]):
     """A correction of an earlier event's end: its RE becomes `re_new`; `re_new == le` deletes it (a full retraction).
 
@@ -79,7 +99,7 @@ class Retract(PhysicalEvent[Never]):
         put_payload(self, payload)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Cti(PhysicalEvent[Never]):
     """A promise: no later event of the stream has a sync time before `time`.
 
@@ -102,9 +122,22 @@ def _setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
     return tuple(cls.__dict__[field.name].__set__ for field in fields(cls))
 
 
+_UNIT: Final[Callable[[object, object], None]] = PhysicalEvent.__dict__["_unit"].__set__
 _INSERT: Final = _setters(Insert)
 _RETRACT: Final = _setters(Retract)
 _CTI: Final = _setters(Cti)
+
+
+def dated(events: list[E], unit: Unit | None) -> list[E]:
+    """Return the same events, which print their times as dates if that is what the unit makes of them.
+
+    >>> dated([Insert("a", 0, INFINITY, "x")], "s")
+    [Insert(id='a', le='1970-01-01T00:00:00Z', re=INFINITY, payload='x')]
+    """
+    if unit is not None and unit != "tick":
+        for event in events:
+            _UNIT(event, unit)
+    return events
 
 
 def inserts(ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], payloads: Sequence[T]) -> list[Insert[T]]:

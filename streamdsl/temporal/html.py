@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from html import escape
+
+
+def escape(value: str) -> str:
+    """Return a text as HTML that shows it, as `html.escape` does, which is not imported before anything is shown.
+
+    >>> escape("<a>")
+    '&lt;a&gt;'
+    """
+    import html
+
+    return html.escape(value)
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.errors import TimeOverflow
+from streamdsl.errors import QueryError, TimeOverflow
 from streamdsl.temporal.events import MISSING
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_namedtuple, plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks, Unit, is_calendar
@@ -45,6 +45,21 @@ class HistoryColumns:
     fields: Mapping[str, Values]
     memo: PayloadMemo | None
     unit: Unit | None
+    times: tuple[str, str] = LIFETIME
+    """The names of the columns of LE and RE in a frame."""
+
+    def named(self, start: str, end: str) -> HistoryColumns:
+        """Return the same columns with other names of those of the times; raises `QueryError` for two equal ones.
+
+        >>> from streamdsl.temporal import CHT
+        >>> HistoryColumns.of(CHT.from_rows([(1, 5, {"le": 3, "start": 4})])).named("start", "end").names
+        ['le', 'payload_start']
+        """
+        if start == end or not (_is_name(start) and _is_name(end)):
+            raise QueryError(
+                f"start={start!r} and end={end!r} are not the names of two columns", hint='to_pandas(start="start", end="end")'
+            )
+        return replace(self, times=(start, end))
 
     @classmethod
     def of(cls, cht: CHT[Any], fields: Sequence[str] = ()) -> HistoryColumns:
@@ -61,18 +76,23 @@ class HistoryColumns:
 
     @property
     def names(self) -> list[str]:
-        """The names of the fields' columns in a frame: a field called `le` or `re` becomes `payload_le` or `payload_re`."""
-        return column_names(list(self.fields), LIFETIME)
+        """The names of the fields' columns in a frame: a field called like one of the times, `le`, becomes `payload_le`."""
+        return column_names(list(self.fields), self.times)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def history_to_pandas(history: HistoryColumns) -> pd.DataFrame:
-    """Return a frame with the columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
+    """Return a frame with the columns of LE, RE and the payload's fields; INFINITY is null, dates are UTC timestamps.
 
     >>> from streamdsl.temporal import CHT
     >>> history_to_pandas(HistoryColumns.of(CHT.from_rows([(1, 5, {"k": "a"})]))).to_dict("records")
     [{'le': 1, 're': 5, 'k': 'a'}]
     """
-    times = {"le": times_to_pandas(history.le, history.unit), "re": times_to_pandas(history.re, history.unit)}
+    start, end = history.times
+    times = {start: times_to_pandas(history.le, history.unit), end: times_to_pandas(history.re, history.unit)}
     return pandas_frame(times, history.fields, history.memo)
 
 

@@ -133,7 +133,7 @@ class Record(Mapping[str, Any]):
             return self.__items__[name]
         except KeyError:
             known = ", ".join(self.__items__)
-            raise AttributeError(f"there is no field {name!r}; the fields are: {known}") from None
+            raise AttributeError(f"there is no field {name!r}; the fields are: {known}", name=name, obj=self) from None
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Record is read-only, {name!r} cannot be set")

@@ -6,7 +6,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, overload
 
-from streamdsl.temporal.events import Insert, Retract
+from streamdsl.temporal.completion import Completed
+from streamdsl.temporal.events import Insert, Retract, dated, unit_of
+from streamdsl.temporal.time import Unit, time_repr
 
 SAMPLE_SIZE: Final = 10_000
 """The size of the sample of the newest late events; all are counted."""
@@ -24,8 +26,11 @@ class Rejected(NamedTuple):
     cti: int
     reason: str
 
+    def __repr__(self) -> str:
+        return f"Rejected(event={self.event!r}, cti={time_repr(self.cti, unit_of(self.event))}, reason={self.reason!r})"
 
-class Rejections(Sequence[Rejected]):
+
+class Rejections(Completed, Sequence[Rejected]):
     """Late events that sources have dropped or adjusted: `len` is their number, the items are the newest 10,000.
 
     `counts` has the exact numbers by source and reason, including events that are not kept.
@@ -35,6 +40,8 @@ class Rejections(Sequence[Rejected]):
     >>> len(late), [each.event.id for each in late], late.counts
     (12000, ['a'], {('trips', 'dropped'): 12000})
     """
+
+    _internal = frozenset({"add", "anew", "clear", "copy", "dated", "extend", "keep_all"})
 
     def __init__(self, kept: int | None = SAMPLE_SIZE) -> None:
         self._counts: Counter[tuple[str | None, str]] = Counter()
@@ -60,6 +67,11 @@ class Rejections(Sequence[Rejected]):
         """Add the counts and the sample of other rejections."""
         self._counts.update(other._counts)
         self._newest.extend(other._newest)
+
+    def dated(self, unit: Unit | None) -> Rejections:
+        """Return the same rejections, which print their times as dates if that is what the unit makes of them."""
+        dated([each.event for each in self._newest], unit)
+        return self
 
     def keep_all(self) -> None:
         """Keep every event from now on, not only a sample; the caller has to fetch them."""

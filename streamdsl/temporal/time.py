@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re as _regex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, SupportsInt, TypeAlias, TypeGuard, get_args
@@ -322,6 +322,43 @@ def _stay_within(times: Ticks, durations: Ticks) -> bool:
     latest, longest = int(times.max()), int(durations.max())
     least = int(times.min()) + int(durations.min())
     return max(latest, longest, latest + longest) < INFINITY and least >= MIN_TIME
+
+
+def format_duration(duration: int, unit: Unit | None = None) -> str:
+    """Return a duration as text for people, which a query reads again: ticks, or parts such as `1h30m` of a calendar unit.
+
+    >>> format_duration(90), format_duration(5_400, "s"), format_duration(1_500, "ms"), format_duration(INFINITY, "s")
+    ('90', '1h30m', '1s500ms', 'inf')
+    """
+    if duration == INFINITY or not is_calendar(unit) or duration <= 0:
+        return format_time(duration)
+    left, parts = duration, []
+    for name, length in _LENGTHS[unit]:
+        count, left = divmod(left, length)
+        parts += [f"{count}{name}"] if count else []
+    return "".join(parts)
+
+
+_FINE: Final[Sequence[Unit]] = ("s", "ms", "us", "ns")
+_LENGTHS: Final[Mapping[Unit | None, Sequence[tuple[str, int]]]] = {
+    unit: [
+        *((name, seconds * 1000**place) for name, seconds in (("d", 86_400), ("h", 3_600), ("m", 60))),
+        *((name, 1000 ** (place - finer)) for finer, name in enumerate(_FINE[: place + 1])),
+    ]
+    for place, unit in enumerate(_FINE)
+}
+"""The lengths of parts of a duration in ticks of a unit, the longest first."""
+
+
+def time_repr(time: int, unit: Unit | None = None) -> str:
+    """Return a time as Python text that a source reads again: ticks, a date in UTC in quotes, or INFINITY.
+
+    >>> time_repr(3), time_repr(2, "s"), time_repr(INFINITY)
+    ('3', "'1970-01-01T00:00:02Z'", 'INFINITY')
+    """
+    if time == INFINITY:
+        return "INFINITY"
+    return repr(format_time(time, unit)) if is_calendar(unit) and time != MIN_TIME else str(time)
 
 
 def format_time(time: int, unit: Unit | None = None) -> str:

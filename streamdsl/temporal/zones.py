@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import calendar
 import functools
-import importlib.resources
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -185,7 +183,9 @@ def _offset(zone: tzinfo, time: int) -> int:
 
 def _file(name: str) -> bytes:
     """Return the content of the file of an existing zone, from where `zoneinfo` finds it."""
+    import importlib.resources
     import zoneinfo
+    from pathlib import Path
 
     paths = (Path(folder, *name.split("/")) for folder in zoneinfo.TZPATH)
     found = next((path for path in paths if path.is_file()), None)

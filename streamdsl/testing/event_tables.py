@@ -31,8 +31,8 @@ def events(table: str, payload: Callable[..., Any] | None = None) -> list[Event[
     ...     cti      -   9
     ... '''):
     ...     print(event)
-    Insert(id='a', le=1, re=9223372036854775807, payload=Record(v=7))
-    Retract(id='a', le=1, re=9223372036854775807, re_new=5, payload=...)
+    Insert(id='a', le=1, re=INFINITY, payload=Record(v=7))
+    Retract(id='a', le=1, re=INFINITY, re_new=5, payload=...)
     Cti(time=9)
     """
     lines = [cells for line in table.splitlines() if (cells := _cells(line))]

@@ -53,9 +53,9 @@ def marbles(diagram: str, values: Mapping[str, Any] | None = None, *, start: int
     ...     ----b!          # b never was
     ... ''', values={"a": 7}):
     ...     print(event)
-    Insert(id='a', le=1, re=9223372036854775807, payload=7)
+    Insert(id='a', le=1, re=INFINITY, payload=7)
     Insert(id='b', le=4, re=9, payload='b')
-    Retract(id='a', le=1, re=9223372036854775807, re_new=7, payload=...)
+    Retract(id='a', le=1, re=INFINITY, re_new=7, payload=...)
     Insert(id='b2', le=2, re=5, payload='b2')
     Retract(id='b', le=4, re=9, re_new=4, payload=...)
     """

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, UserCodeError, shortened
+from streamdsl.errors import TIME, StreamDslError, TimestampViolation, UnitError, UserCodeError, shortened
 from streamdsl.expr.row_evaluator import to_plain_value
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
@@ -142,7 +142,8 @@ def stamped(module: AnyUDO[Any, Any], events: Sequence[Any], window: Lifetime, o
             life = life.intersect(window)
         elif life.le < window.le:
             raise TimestampViolation(
-                f"{module.label} stamped an output event [{life.le}, {life.re}) before the start of its window {window}",
+                f"{module.label} stamped an output event [{TIME}, {TIME}) before the start of its window [{TIME}, {TIME})",
+                times=(*life, *window),
                 hint="an output may not start before its window; use Output.CLIP to cut it, or Output.ALIGN",
             )
         if not life.is_empty:
@@ -161,14 +162,14 @@ def stamp(window: Lifetime, output: Output) -> Lifetime:
     return Lifetime(window.re, add_time(window.re, CHRONON))
 
 
-def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
-    """Return the result of `compute`; an exception of user code becomes a `UserCodeError` with the operator and the window."""
+def guarded(operator: str, window: Lifetime, compute: Callable[[], R], members: Sequence[Any] = ()) -> R:
+    """Return the result of `compute`; an exception of user code becomes a `UserCodeError` with operator, window and members."""
     try:
         return compute()
     except StreamDslError:
         raise
     except Exception as error:
-        raise UserCodeError(error, operator=operator, window=window) from error
+        raise UserCodeError(error, operator=operator, window=window, members=members) from error
 
 
 def computed(module: Any, members: Any, window: Lifetime) -> Any:
@@ -203,12 +204,14 @@ def _events(members: Iterable[Member], position: int, window: Lifetime, clip: Cl
 def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:
     if not isinstance(event, IntervalEvent):
         raise TimestampViolation(
-            f"{module.label} is time-sensitive, so it returns IntervalEvents, not {shortened(event)} (window {window})"
+            f"{module.label} is time-sensitive, so it returns IntervalEvents, not {shortened(event)} (window [{TIME}, {TIME}))",
+            times=tuple(window),
         )
     life = Lifetime(_tick(module, event.start_time, window), _tick(module, event.end_time, window))
     if life.le > life.re:
         raise TimestampViolation(
-            f"{module.label} stamped an output event [{life.le}, {life.re}) that ends before it starts (window {window})"
+            f"{module.label} stamped an output event [{TIME}, {TIME}) that ends before it starts (window [{TIME}, {TIME}))",
+            times=(*life, *window),
         )
     return life
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from streamdsl.expr.expression_functions import Udf
 from streamdsl.temporal.display import Displayed
-from streamdsl.temporal.html import table
+from streamdsl.temporal.html import escape, table
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.signatures import parameters, signature
 from streamdsl.udm.stream_operator import UDSO

@@ -30,6 +30,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.udm import builtin
 from streamdsl.udm.bases import AnyUDA, IntervalEvent, TimeSensitiveUDA, WindowDescriptor
 from streamdsl.udm.bound_agg import BoundAgg
+from streamdsl.udm.counted_values import counted
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
 from streamdsl.windows import Clip
 
@@ -159,7 +160,7 @@ class TracingWindow(SymbolicValue, Aggregates):
         )
 
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
-        self._bound.append(BoundAgg(function, self._expression(f), self._expression(where)))
+        self._bound.append(BoundAgg(function, counted(function, self._expression(f), self._schema), self._expression(where)))
         self._fields.append(Field(f"a{len(self._bound) - 1}"))
         return WindowE(self._fields[-1])
 
@@ -323,7 +324,7 @@ class RealWindow(Aggregates):
     def _member(self, position: int, event: IntervalEvent[Any], function: AnyUDA[Any, Any], f: Any, where: Any) -> MemberRow:
         row = (event.payload,)
         kept = where is None or holds_row(_expression(where), row)
-        given = BoundAgg(function, None if f is None else _expression(f)).given
+        given = BoundAgg(function, None if f is None else counted(function, _expression(f))).given
         argument = project_row(given, row) if kept else EXCLUDED
         # Clipped lifetimes no longer have the order of the events, so for time-insensitive modules positions replace them.
         life = (event.start_time, event.end_time) if function.time_sensitive else (position, position + 1)
@@ -331,7 +332,7 @@ class RealWindow(Aggregates):
 
 
 def _expression(f: Any) -> Expr:
-    return node_of(f) if isinstance(f, E) else Opaque(f)
+    return node_of(f) if isinstance(f, E) else Opaque(f, name=name_of(f))
 
 
 def _itself(window: RealWindow) -> RealWindow:

@@ -132,7 +132,7 @@ class CalendarPeriods(Grid):
     def lasts_starting_before(self, times: Ticks) -> Ticks:
         return _starts_of(self).numbers(times - 1)
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return `calendar(period, zone)`, with the number of periods per window if it is more than one."""
         every = "" if self.every == 1 else f", every={self.every}"
         return f"calendar({self.period}{every}, {self.tz})"

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import CHRONON, INFINITY, add_time
+from streamdsl.temporal.time import CHRONON, INFINITY, Unit, add_time
 from streamdsl.windows.spec import Ends, Windows, first_with_open_end
 
 CountBy: TypeAlias = Literal["start", "end"]
@@ -88,6 +88,6 @@ class Count(Windows):
         position = self.position(life)
         return position is not None and window.le <= position < window.re
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return `count(n, by)`."""
         return f"count({self.n}, by={self.by})"

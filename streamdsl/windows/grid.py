@@ -75,6 +75,16 @@ class Grid(Windows):
         """The number of windows that contain a point, None if it differs between points."""
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether some times are in no window.
+
+        >>> from streamdsl.windows.hopping import Hopping
+        >>> Hopping(5, 10).has_gaps, Hopping(10, 10).has_gaps
+        (True, False)
+        """
+        return self.longest < self.least_hop
+
+    @property
     def most_per_point(self) -> int:
         """An upper bound of the number of windows that contain a point."""
         return -(-self.longest // self.least_hop) if self.per_point is None else self.per_point

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamdsl.errors import QueryError
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import Ticks, Unit, format_duration
 from streamdsl.windows.grid import Grid
 
 
@@ -103,9 +103,12 @@ class Hopping(Grid):
             new = first
         return range(old, new) if old <= new else range(new, old)
 
-    def describe(self) -> str:
-        """Return `tumbling(size)` or `hopping(size, hop)`, with the offset if there is one."""
-        offset = f", offset={self.offset}" if self.offset else ""
-        if self.hop == self.size:
-            return f"tumbling({self.size}{offset})"
-        return f"hopping({self.size}, {self.hop}{offset})"
+    def describe(self, unit: Unit | None = None) -> str:
+        """Return `tumbling(size)` or `hopping(size, hop)`, with the offset if there is one.
+
+        >>> Hopping(3600, 60).describe("s")
+        'hopping(1h, 1m)'
+        """
+        size, hop, offset = (format_duration(each, unit) for each in (self.size, self.hop, self.offset))
+        offset = f", offset={offset}" if self.offset else ""
+        return f"tumbling({size}{offset})" if self.hop == self.size else f"hopping({size}, {hop}{offset})"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_order, plain
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import INFINITY, Unit
 from streamdsl.windows.policies import Output
 from streamdsl.windows.sequences.description import AnySequence, GenericWindowSequence, Partitioned
 from streamdsl.windows.sequences.named import ForLoop, Linear
@@ -140,7 +140,7 @@ class Sequenced(Windows):
             raise endless(self, view.payloads[-1])
         return min(coming, ceil(change))
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return `sequence(...)` with its bounds, and the start if there is one."""
         start = "" if self.start is None else f", start={self.start}"
         return f"sequence({self.sequence.describe()}{start})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY, add_time
+from streamdsl.temporal.time import INFINITY, Unit, add_time, format_duration
 from streamdsl.windows.grid import unending
 from streamdsl.windows.spec import ALL_TIME, Ends, Windows, open_starts
 
@@ -140,7 +140,7 @@ class Session(Windows):
             found += [self.window(session, k) for k in sorted(numbers)]
         return [w for w in found if w.re <= until]
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return `session(gap)`, with the longest duration if there is one."""
-        longest = "" if self.max_duration is None else f", max_duration={self.max_duration}"
-        return f"session({self.gap}{longest})"
+        longest = "" if self.max_duration is None else f", max_duration={format_duration(self.max_duration, unit)}"
+        return f"session({format_duration(self.gap, unit)}{longest})"

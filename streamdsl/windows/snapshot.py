@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import INFINITY, Unit
 from streamdsl.windows.spec import Ends, Windows, first_with_open_end
 
 
@@ -49,6 +49,6 @@ class Snapshot(Windows):
         windows = [Lifetime(le, re) for le, re in itertools.pairwise(points) if re <= until]
         return [w for w in windows if any(self.belongs(life, w) for life in lives)]
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return `snapshot`."""
         return "snapshot"

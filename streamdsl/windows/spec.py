@@ -136,7 +136,7 @@ class Windows(ABC):
         return [(window, [row for row, life in alive if self.belongs(life, window)]) for window in windows]
 
     @abstractmethod
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         """Return the kind and its settings as `explain()` shows them."""
 
 

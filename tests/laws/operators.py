@@ -81,6 +81,7 @@ BUILTINS: list[Result] = [
     lambda w: w.aggregate(n=sd.count(), spread=Spread().of(lambda e: e.v)),
     lambda w: w.top_k(2, by=lambda e: e.v),
     lambda w: w.top_k(1, by="k", rank=True),
+    lambda w: w.top_k(2, by="k", rank="place"),
     lambda w: w.apply(Above(), lambda e: e.v),
 ]
 

@@ -75,5 +75,5 @@ class PartOf(Windows):
     def bounded(self) -> Iterator[tuple[str, Windows]]:
         return self.all_windows.bounded()
 
-    def describe(self) -> str:
-        return self.all_windows.describe()
+    def describe(self, unit: Unit | None = None) -> str:
+        return self.all_windows.describe(unit)

@@ -352,6 +352,17 @@ def test_a_cross_join_is_noted_where_more_than_one_row_may_be_met() -> None:
         assert not [found for found in sd.checks.check(query) if "every right row" in found.what]
 
 
+@pytest.mark.parametrize(("size", "hop"), [(3, 7), (1, 2), (7, 7), (8, 3)])
+@pytest.mark.filterwarnings("ignore::streamdsl.errors.WindowGapsWarning")
+def test_rows_between_windows_are_left_out_where_that_is_found(size: int, hop: int) -> None:
+    query = S.hopping_window(size, hop, offset=2).aggregate(n=sd.count())
+    numbers = query.run({"s": [sd.point(time, time, {"k": 0, "v": 0}) for time in range(10 * hop)]}).cht()
+    counted = sum(row.payload.n for row in numbers if row.le >= 2 + hop and row.re <= 2 + 8 * hop)
+    found = [each.level for each in sd.checks.check(query) if "leaves out the rows" in each.what]
+    assert found == (["warning"] if size < hop else [])
+    assert bool(found) == (counted < 7 * hop)
+
+
 def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
     queries = {step.name: step.apply(S).chop(4).where(lambda e: e.v > 0) for step in STEPS if step.inputs == 1}
     apart = {name: query for name, query in queries.items() if query.plan().one_at_a_time}
@@ -362,7 +373,7 @@ def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
 
 
 def findings_that_hold(query: Stream) -> Sequence[sd.checks.Finding]:
-    texts = ("row by row", "stays above the module", "every left row")
+    texts = ("row by row", "stays above the module", "every left row", "leaves out the rows")
     return [found for found in sd.checks.check(query) if not any(text in found.what for text in texts)]
 
 

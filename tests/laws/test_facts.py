@@ -185,6 +185,73 @@ def test_payloads_come_through(name: str, drawn: Any) -> None:
     assert {payload for _, _, payload in meaning(node, rows)} <= given
 
 
+@node_cases(lambda node: node.passes_lifetime)
+@LIGHT
+@given(drawn=INPUTS)
+def test_lifetimes_come_through(name: str, drawn: Any) -> None:
+    node, rows = alone(CASES[name][0], drawn)
+    given = {(row.le, row.re) for row in next(iter(rows.values()))}
+    assert {(le, re) for le, re, _ in meaning(node, rows)} <= given
+
+
+def alive(rows: Sequence[CHTRow[Any]], time: int) -> Counter[str]:
+    return Counter(repr(row.payload) for row in rows if row.le <= time < row.re)
+
+
+def with_second(node: Node, rows: dict[str, list[CHTRow[Any]]], others: Sequence[CHTRow[Any]]) -> dict[str, list[CHTRow[Any]]]:
+    """Return the inputs of a node with other rows on the second one, if it has two."""
+    first, *more = rows
+    return {first: rows[first], **{name: list(others) for name in more}}
+
+
+@node_cases(lambda node: node.removes is not None)
+@LIGHT
+@given(drawn=INPUTS, other=ROWS)
+def test_what_removes_rows_gives_parts_of_them_and_for_the_reason_that_is_said(name: str, drawn: Any, other: Any) -> None:
+    node, rows = alone(CASES[name][0], drawn)
+    first = next(iter(rows.values()))
+    results = denote(node, {source: CHT(each) for source, each in rows.items()}, UNTIL).rows
+    assert all(alive(results, time) <= alive(first, time) for time in range(30))
+    single = {source: each[:1] for source, each in with_second(node, rows, []).items()}
+    if node.removes == "rows with others" and first:
+        assert meaning(node, single) == bag(first[:1])
+    if node.removes == "rows without others":
+        assert not meaning(node, with_second(node, rows, []))
+        more = denote(node, {source: CHT(each) for source, each in with_second(node, rows, [*drawn["t"], *other]).items()}, UNTIL)
+        less = denote(node, {source: CHT(each) for source, each in with_second(node, rows, drawn["t"]).items()}, UNTIL)
+        assert all(alive(less.rows, time) <= alive(more.rows, time) for time in range(30))
+    if node.removes == "rows as they are":
+        assert node.row_wise
+
+
+@node_cases(lambda node: len(node.inputs) == 2)
+@LIGHT
+@given(drawn=INPUTS)
+def test_rows_that_wait_for_a_match_go_out_where_it_is_said_alone(name: str, drawn: Any) -> None:
+    node, rows = alone(CASES[name][0], drawn)
+    if not node.shows_unmatched:
+        early = {payload for _, _, payload in meaning(node, with_second(node, rows, []))}
+        assert early <= {payload for _, _, payload in meaning(node, rows)}
+
+
+def with_sources(node: Node, *names: str) -> Node:
+    """Return a node over sources of its own."""
+    given = iter(names)
+    return node.map_inputs(lambda _: Source(next(given)))
+
+
+def test_an_operator_that_shows_unmatched_rows_takes_some_back() -> None:
+    s, t = sd.from_rows([(1, 9, "a")]), sd.from_rows([(0, 9, "b")])
+    for query in (s.anti_join(t), s.left_join(t), s.full_join(t), s.asof_join(t, how="left")):
+        plan = query.plan()
+        assert any(node.shows_unmatched for node in plan.walk_all())
+        node = next(node for node in plan.walk_all() if node.shows_unmatched)
+        left, right = ([CHTRow(1, 9, "a")], [CHTRow(0, 9, "b")])
+        over = with_sources(node, "left", "right")
+        early, late = (meaning(over, {"left": left, "right": given}) for given in ([], right))
+        assert not early <= late
+
+
 WANTED = st.sampled_from([None, frozenset("k"), frozenset("v"), frozenset("kv"), frozenset[str]()])
 
 

@@ -406,7 +406,7 @@ def test_what_fails_in_a_worker_is_an_error_with_the_line_of_the_user(spark: Spa
     failing = sd.source("trips").select(lambda e: {"n": 1 // len(str(e.zone)[:0])})
     found = failing.on_spark(spark).batch({"trips": trips})
     with (
-        pytest.raises(UserCodeError, match=r"ZeroDivisionError(.|\n)*event Record\(.*test_frames.py, line") as error,
+        pytest.raises(UserCodeError, match=r"ZeroDivisionError(.|\n)*test_frames.py, line(.|\n)*payload Record\(") as error,
         translated(),
     ):
         found.collect()

@@ -142,6 +142,8 @@ LARGEST: dict[str, tuple[bool, Query]] = {
     "by a float": (True, lambda s: s.tumbling_window(5).top_k(2, by=lambda e: e.f / 0.5).select(lambda e: (e.k, e.f))),
     "by what may be none": (True, lambda s: s.hopping_window(8, 3).top_k(2, by="m", rank=True).select(lambda e: (e._0, e._1.k))),
     "by a text": (True, lambda s: s.hopping_window(7, 3, -2, output=sd.Output.POINT_AT_END).top_k(1, by="k", rank=True)),
+    "with a named rank": (False, lambda s: s.tumbling_window(5).top_k(2, by="v", rank="place")),
+    "in groups, with a named rank": (False, lambda s: s.group_by("k").tumbling_window(5).top_k(2, by="v", rank="place")),
     "of sessions": (True, lambda s: s.session_window(2).top_k(2, by="v").tumbling_window(20).aggregate(m=sd.max(lambda e: e.v))),
     "of sessions that are cut": (False, lambda s: s.session_window(2, max_duration=9).top_k(2, by="v", rank=True)),
     "of values": (True, lambda s: s.select(lambda e: e.m).tumbling_window(9).top_k(1, by=lambda e: e)),

@@ -45,6 +45,7 @@ from streamdsl.spark.result_types import result_type
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import Unit
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Count
@@ -303,7 +304,7 @@ class Weekly(PartOf):
     def over(self, lifetimes: Iterable[Lifetime], until: int = sd.INFINITY) -> list[Lifetime]:
         return []
 
-    def describe(self) -> str:
+    def describe(self, unit: Unit | None = None) -> str:
         return "weekly"
 
 

@@ -209,9 +209,18 @@ def test_final_rows_that_would_never_come_are_warned_of(streaming: Any, tmp_path
         joined.stream({"s": rows, "t": marked}, emit="final")
     with pytest.warns(NoProgressWarning, match="none come from 's' and 't'"):
         joined.write({"s": rows, "t": rows}, lambda *_: None, tmp_path / "checkpoint", emit="final", engine="driver").stop()
+    with pytest.warns(
+        NoProgressWarning, match="the state of join_1 only grows: it goes with CTIs, and none come from 's' and 't'"
+    ):
+        joined.stream({"s": rows, "t": rows})
+    grouped = sd.source("s").group_by("k").tumbling_window("1s").aggregate(n=sd.count()).on_spark(streaming)
+    with pytest.warns(NoProgressWarning, match="the state of window_aggregate_1 only grows: .* none come from 's'"):
+        grouped.stream(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoProgressWarning)
-        joined.stream({"s": rows, "t": rows})
+        sd.source("s").where(lambda e: e.v > 0).on_spark(streaming).stream(rows)
+        grouped.stream(marked)
+        joined.stream({"s": marked, "t": marked})
         joined.stream({"s": marked, "t": static}, emit="final")
         sd.source("s", progress=sd.Progress.ordered()).on_spark(streaming).stream(rows, emit="final")
         QUERIES["tumbling"].on_spark(streaming).stream(frame_of(streaming, tmp_path / "s"), emit="final")

@@ -28,6 +28,10 @@ def windows() -> None:
     assert_type(hours.aggregate(lambda w: ZoneStats(w.key, w.count())), sd.Stream[ZoneStats])
     assert_type(hours.aggregate(lambda w: (w.key, w.udm(Median(), lambda e: e.fare))), sd.Stream[tuple[int, float]])
     assert_type(hours.aggregate_as(ZoneStats, n=sd.count()), sd.Stream[ZoneStats])
+    assert_type(hours.aggregate_as(ZoneStats, sd.count()), sd.Stream[ZoneStats])
+    assert_type(hours.aggregate_as(ZoneStats, sd.sum(lambda e: e.zone)), sd.Stream[ZoneStats])
+    hours.aggregate_as(ZoneStats, sd.first(lambda e: e.vendor))  # type: ignore[arg-type]
+    trips.group_by(lambda e: e.vendor).tumbling_window(5).aggregate_as(ZoneStats, sd.count())  # type: ignore[arg-type]
     assert_type(hours.apply(Top(2), lambda e: e.fare), sd.Stream[tuple[int, int]])
     hours.aggregate(Median())  # type: ignore[arg-type]
     hours.aggregate(Median(), lambda e: e.vendor)  # type: ignore[arg-type, return-value]

@@ -123,6 +123,8 @@ def top_k() -> None:
     hours = trips.tumbling_window("1h")
     assert_type(hours.top_k(3, by="fare"), sd.Stream[Trip])
     assert_type(hours.top_k(3, by=lambda e: e.fare, rank=True), sd.Stream[tuple[int, Trip]])
+    assert_type(hours.top_k(3, by=lambda e: e.fare, rank="place"), sd.Stream[sd.Record])
+    assert_type(trips.group_by(lambda e: e.zone).tumbling_window(5).top_k(1, "fare", rank="place"), sd.Stream[sd.Record])
     assert_type(numbers.tumbling_window(5).top_k(3, lambda e: -e), sd.Stream[float])
     assert_type(trips.group_by(lambda e: e.zone).tumbling_window(5).top_k(1, lambda e: e.fare), sd.Stream[tuple[int, Trip]])
     hours.top_k(3, by=lambda e: e.faer)  # type: ignore[attr-defined]

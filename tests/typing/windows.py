@@ -117,6 +117,13 @@ def aggregate_as() -> None:
     assert_type(hours.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.fare)), sd.Stream[Stats])
     assert_type(tens.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e)), sd.Stream[Stats])
     hours.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.faer))  # type: ignore[attr-defined]
+    assert_type(hours.aggregate_as(Stats, sd.count(), sd.avg(lambda e: e.fare)), sd.Stream[Stats])
+    assert_type(hours.aggregate_as(Stats, sd.count_distinct(lambda e: e.zone), Median().of(lambda e: e.fare)), sd.Stream[Stats])
+    assert_type(tens.aggregate_as(Stats, sd.count(where=lambda e: e > 3), sd.max(lambda e: e)), sd.Stream[Stats])
+    hours.aggregate_as(Stats, sd.count(), sd.first(lambda e: e.vendor))  # type: ignore[arg-type]
+    hours.aggregate_as(Stats, sd.avg(lambda e: e.fare), sd.count())  # type: ignore[arg-type]
+    hours.aggregate_as(Stats, sd.count())  # type: ignore[arg-type]
+    hours.aggregate_as(Stats, sd.count(), sd.avg(lambda e: e.faer))  # type: ignore[attr-defined]
 
 
 def apply() -> None:

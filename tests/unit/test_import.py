@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.metadata import files, requires
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,56 @@ def test_what_is_imported_of_other_libraries(program: str, libraries: set[str]) 
         "print(*sorted(names - {'streamdsl'} - set(sys.stdlib_module_names)))"
     )
     assert printed(code) == libraries
+
+
+SLOW = {
+    "asyncio",
+    "concurrent",
+    "html",
+    "http",
+    "importlib.resources",
+    "ipaddress",
+    "lzma",
+    "multiprocessing",
+    "tempfile",
+    "zoneinfo",
+}
+"""Modules of Python that take a millisecond or more, and that a query does not need."""
+
+
+def test_the_import_takes_nothing_of_python_that_is_slow_and_not_needed() -> None:
+    code = f"import numpy, sys\nbefore = set(sys.modules)\n{IMPORT + QUERY}\nprint(*sorted(set(sys.modules) - before))"
+    assert printed(code) & SLOW == set()
+
+
+def test_a_first_result_needs_few_modules_of_this_package() -> None:
+    code = f"import sys\n{IMPORT + QUERY}\nprint(*(name for name in sys.modules if name.startswith('streamdsl.')))"
+    rooms = {name.split(".")[1] for name in printed(code)}
+    assert rooms & {"checks", "debugger", "demo", "jobs", "papers", "pictures", "sinks", "spark", "testing"} == set()
+
+
+MEGABYTE = 1_000_000
+
+
+def requirements(name: str) -> set[str]:
+    """Return the distributions that one needs, without extras, with those that they need."""
+    found = [line for line in requires(name) or [] if "extra ==" not in line]
+    names = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in found if "sys_platform" not in line}
+    return names.union(*(requirements(each) for each in names))
+
+
+def installed_size(name: str) -> int:
+    return sum(file.locate().stat().st_size for file in files(name) or [] if file.locate().is_file())  # type: ignore[attr-defined]
+
+
+def test_the_core_is_small_beside_numpy_and_pandas() -> None:
+    own = [path for folder in ("streamdsl", "udm_examples", "streamdsl_pytest") for path in (ROOT / folder).rglob("*")]
+    source = sum(path.stat().st_size for path in own if path.suffix in (".py", ".html", ".typed"))
+    assert source < 6 * MEGABYTE
+    needed = requirements("streamdsl") - {"numpy", "pandas"} - requirements("pandas")
+    assert needed == {"sortedcontainers", "typing-extensions"}
+    # pip compiles what it installs; byte code is less than twice as long as the source.
+    assert 3 * source + sum(map(installed_size, needed)) < 30 * MEGABYTE
 
 
 def printed(code: str) -> set[str]:

@@ -68,8 +68,8 @@ class AggregatedWindows(WindowPeriods, Protocol):
     def periods(self) -> tuple[Ticks, Ticks]:
         """Return where each begins and ends."""
 
-    def error(self, window: int, error: Exception) -> Exception:
-        """Return what a user sees of an exception in one of them."""
+    def error(self, window: int, error: Exception, members: Sequence[Any]) -> Exception:
+        """Return what a user sees of an exception in one of them, of what its members give."""
 
 
 class ReportedErrors:
@@ -78,7 +78,10 @@ class ReportedErrors:
     It is no generator, which would let a StopIteration of user code pass as it is.
     """
 
-    def __init__(self, requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None) -> None:
+    def __init__(
+        self, aggregate: MemberAggregate, requested: AggregatedWindows, found: Sequence[Any], windows: Rows | None = None
+    ) -> None:
+        self.aggregate = aggregate
         self.requested = requested
         self.found = found
         self.windows = windows
@@ -89,7 +92,8 @@ class ReportedErrors:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, StreamDslError):
             number = len(self.found)
-            raise self.requested.error(number if self.windows is None else int(self.windows[number]), error) from error
+            window = number if self.windows is None else int(self.windows[number])
+            raise self.requested.error(window, error, self.aggregate.given_in(self.requested, window)) from error
 
 
 class NotPlainError(ArithmeticError):
@@ -114,6 +118,13 @@ class MemberAggregate:
         if self._where is not None:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
         return Values(rows.argument(self._argument)[members.places], members)
+
+    def given_in(self, requested: AggregatedWindows, window: int) -> list[Any]:
+        """Return what the module is given of one window, for the message of an error."""
+        members = requested.members(self.order).at(np.array([window]))
+        column, _ = self.values(requested.rows, members).in_windows()
+        found: list[Any] = column.tolist()
+        return found
 
     def results(self, requested: AggregatedWindows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
@@ -183,7 +194,7 @@ class MemberAggregate:
         column, spans = values.in_windows()
         given = _given(function, column)
         compute = partial(_computed, function) if function.incremental else function.compute_result
-        with ReportedErrors(requested, found):
+        with ReportedErrors(self, requested, found):
             for lo, hi in spans:
                 found.append(_as_payloads(function, compute(given(lo, hi))) if lo < hi else empty_result(function))
         return found
@@ -211,7 +222,7 @@ class StateAggregate(MemberAggregate):
         """Return the states of windows after removing the members that have left, and adding those that have entered."""
         module, after = self.function, list[Held]()
         (taken, less), (given, more) = self._seen_in_windows(requested, gone), self._seen_in_windows(requested, come)
-        with ReportedErrors(requested, after):
+        with ReportedErrors(self, requested, after):
             for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
                 period = self._period(requested, number)
@@ -247,7 +258,7 @@ class StateAggregate(MemberAggregate):
         firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
         for start, stop, first, last in zip([0, *ends], ends, firsts, lasts, strict=False):
             merged: list[Held] = []
-            with ReportedErrors(requested, merged, np.arange(first, last)):
+            with ReportedErrors(self, requested, merged, np.arange(first, last)):
                 part = Held(module.add_events_to_state(module.create_state(), given(start, stop)), stop - start)
                 for held in states[first:last]:
                     merged.append(merge(module, held, part))
@@ -257,7 +268,7 @@ class StateAggregate(MemberAggregate):
     def copied(self, states: Column, requested: AggregatedWindows, windows: Rows) -> Column:
         """Return copies of states, for windows that start with the members of others."""
         found: list[Held] = []
-        with ReportedErrors(requested, found, windows):
+        with ReportedErrors(self, requested, found, windows):
             for held in states.tolist():
                 found.append(copied(self.function, held))
         return object_column(found)
@@ -265,7 +276,7 @@ class StateAggregate(MemberAggregate):
     def shown(self, requested: AggregatedWindows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         found: list[Any] = []
-        with ReportedErrors(requested, found):
+        with ReportedErrors(self, requested, found):
             for held in states:
                 found.append(self._finished(requested, len(found), held) if held.n_members else empty_result(self.function))
         return column_of(found)
@@ -333,7 +344,7 @@ class ExtremumAggregate(StateAggregate):
         found = self._of_columns(values)
         best = self._of_each(values, requested) if found is None else found.tolist()
         after: list[Any] = []
-        with ReportedErrors(requested, after):  # what came and what was there may have no order
+        with ReportedErrors(self, requested, after):  # what came and what was there may have no order
             for held, come_best in zip(states, best, strict=True):
                 came = self.NOTHING if come_best is None else come_best
                 after.append(came if held is None else self._better(held, came))

@@ -79,7 +79,7 @@ class TimedAggregate(MemberAggregate):
     def _of_each_window(self, values: Values, le: Ticks, re: Ticks, requested: AggregatedWindows) -> Column:
         function, found = self.function, list[Any]()
         events, spans = self._events(values, le, re, requested)
-        with ReportedErrors(requested, found):
+        with ReportedErrors(self, requested, found):
             for number, (start, stop) in enumerate(spans):
                 if start < stop:
                     window = requested.period(number)

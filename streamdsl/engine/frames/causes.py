@@ -11,7 +11,7 @@ from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import ChangedRows, Frame
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.errors import TimestampViolation
+from streamdsl.errors import TIME, TimestampViolation
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -63,7 +63,8 @@ def first_of(members: Members, times: Ticks) -> Ticks:
 def breach(module: str, cause: int, results: Sequence[Lifetime], window: int) -> TimestampViolation:
     """Return what is wrong if a change at time `cause` changes an earlier result of the window that starts at `window`."""
     return TimestampViolation(
-        f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
-        f"{' to '.join(f'[{life.le}, {life.re})' for life in results)} of the window that starts at {window}",
+        f"{module} claims to be time-bound, but a change of its input at {TIME} changes its output "
+        f"{' to '.join(f'[{TIME}, {TIME})' for _ in results)} of the window that starts at {TIME}",
+        times=(cause, *(time for life in results for time in (life.le, life.re)), window),
         hint="a change of the input at time s may change no output before s; use another output policy",
     )

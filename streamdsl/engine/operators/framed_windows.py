@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -76,9 +76,9 @@ class Computing:
     def _any(self) -> Members:
         return self.operator.frame.members(self.slots, self.operator.rows)
 
-    def error(self, window: int, error: Exception) -> Exception:
-        """Return the error that a user sees for an exception in one of the windows."""
-        return UserCodeError(error, operator=self.operator.label, window=self.period(window))
+    def error(self, window: int, error: Exception, members: Sequence[Any]) -> Exception:
+        """Return the error that a user sees for an exception in one of the windows, of what its members give."""
+        return UserCodeError(error, operator=self.operator.label, window=self.period(window), members=members)
 
     def period(self, window: int) -> Lifetime:
         """Return the period of one of the windows."""

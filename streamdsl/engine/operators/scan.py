@@ -182,7 +182,7 @@ class ScanOperator(Operator):
         except StreamDslError:
             raise
         except Exception as error:
-            raise UserCodeError(error, operator=self.label, event=(les[at], payloads[at])) from error
+            raise UserCodeError(error, operator=self.label, le=les[at], payloads=(payloads[at],)) from error
         line.tail = state
         line.le += les
         line.payloads += payloads
@@ -303,16 +303,17 @@ class ScanOperator(Operator):
         return state
 
     def _step(self, state: Any, le: int, payload: Any) -> tuple[Any, list[Any]]:
-        return self._called(lambda: taken(self.module, self.module.process(state, payload, le)), event=(le, payload))
+        return self._called(lambda: taken(self.module, self.module.process(state, payload, le)), row=(le, payload))
 
-    def _called(self, call: Callable[..., R], *arguments: Any, event: object = None) -> R:
+    def _called(self, call: Callable[..., R], *arguments: Any, row: tuple[int, Any] | None = None) -> R:
         self.udm_calls += 1
         try:
             return call(*arguments)
         except StreamDslError:
             raise
         except Exception as error:
-            raise UserCodeError(error, operator=self.label, event=event) from error
+            le, payloads = (None, ()) if row is None else (row[0], row[1:])
+            raise UserCodeError(error, operator=self.label, le=le, payloads=payloads) from error
 
     def forget(self, cti: int) -> None:
         self._cti = cti

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from streamdsl.papers.cql.group_timeline import Timeline
-from streamdsl.pictures import COLOURS, bar, grid_line, label, picture, short
+from streamdsl.pictures import COLOURS, bar, cut, grid_line, label, picture
 from streamdsl.temporal import CHTRow
 from streamdsl.temporal.html import table, text
 
@@ -58,7 +58,7 @@ def draw(timeline: Timeline, places: Container[int], rows: Sequence[CHTRow[Any]]
         low, high = (edges[min(place, timeline.end) - timeline.base] for place in (row.le, row.re))
         top = TOP + number * ROW
         parts.append(bar(low + 2, high - 2, top + 3, ROW - 6, COLOURS[0]))
-        parts.append(label(edges[-1] + 12, top + 13, short(row.payload, 48)))
+        parts.append(label(edges[-1] + 12, top + 13, cut(row.payload, 48)))
     if len(seen) > MOST:
         parts.append(label(LEFT, bottom - 8, f"... {len(seen) - MOST} rows more", "quiet"))
     return picture(parts, int(edges[-1]) + TEXT, bottom + 6)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamdsl.papers.secret.simulation import Step
 from streamdsl.papers.secret.tuples import HEARTBEAT, Tuple
-from streamdsl.pictures import COLOURS, TimeAxis, bar, grid_line, label, picture, short
+from streamdsl.pictures import COLOURS, TimeAxis, bar, cut, grid_line, label, picture
 
 if TYPE_CHECKING:
     from streamdsl.papers.secret.profile_trace import Trace
@@ -75,7 +75,7 @@ def _dots(scale: TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "#5760
         at[round(scale.x(each.t_app))].append(each)
     parts = []
     for x, same in at.items():
-        shown = ", ".join(f"{short(each.value)} at {each.t_app}" for each in same[:MOST])
+        shown = ", ".join(f"{cut(each.value)} at {each.t_app}" for each in same[:MOST])
         parts.append(f'<circle cx="{x}" cy="{y}" r="4.5" fill="{colour}"><title>{escape(shown)}</title></circle>')
         if len(same) > 1:
             parts.append(label(x + 7, y + 4, f"x{len(same)}", "quiet"))
@@ -90,7 +90,7 @@ def _lane(scale: TimeAxis, trace: Trace, lane: Sequence[Step], colour: str, y: i
         parts.append(bar(low, high, top + 3, ROW - 7, colour))
         ends = f'x1="{scale.x(step.t):.1f}" x2="{scale.x(step.t):.1f}" y1="{top + 1}" y2="{top + ROW - 3}"'
         parts.append(f'<line {ends} stroke="{colour}" stroke-width="2.5"/>')
-        parts.append(label(LEFT + WIDE + 16, top + 13, f"t={step.t}: {short(output)}"))
+        parts.append(label(LEFT + WIDE + 16, top + 13, f"t={step.t}: {cut(output)}"))
     if len(lane) > MOST:
         parts.append(label(LEFT, y + (MOST + 1) * ROW + 13, f"... {len(lane) - MOST} reports more", "quiet"))
     return parts

@@ -139,10 +139,15 @@ class LeftRows(TwoInputs):
 class AntiJoin(LeftRows):
     """Each left row for the time that no matching right row lives, as maximal pieces."""
 
+    removes = "rows with others"
+    shows_unmatched = True
+
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin(LeftRows):
     """Each left row for the time that some matching right row lives, as maximal pieces."""
+
+    removes = "rows without others"
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         """A piece ends with the earlier of its two rows."""
@@ -152,6 +157,8 @@ class SemiJoin(LeftRows):
 @dataclass(frozen=True, slots=True)
 class ClipBy(LeftRows):
     """Each left row, ended at the first matching right LE strictly after its own LE."""
+
+    removes = "rows with others"
 
     @property
     def kept_inputs(self) -> tuple[Node, ...]:
@@ -195,11 +202,16 @@ class Join(PairJoin):
 class AsofJoin(PairJoin):
     """Each left row, with its own lifetime, and each matching right row with the nearest LE; if `outer` with None if none is."""
 
+    passes_lifetime = True
     follows_ctis = False
     """If it looks forward, a left row holds the CTI back until its right row arrives."""
 
     near: Nearness = field(default_factory=Nearness)
     outer: bool = False
+
+    @property
+    def shows_unmatched(self) -> bool:
+        return self.outer
 
     def describe_more(self) -> list[str]:
         within = "" if self.near.tolerance == INFINITY else f" within {self.near.tolerance}"

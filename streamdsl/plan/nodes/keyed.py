@@ -10,7 +10,7 @@ from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.facts import Fields, Keeps, Open, all_of, fields_read
+from streamdsl.plan.facts import Fields, Keeps, Open, Removes, all_of, fields_read
 from streamdsl.plan.pattern_steps import PatternStep, check_pattern
 from streamdsl.udm.methods import check_methods
 from streamdsl.udm.stream_operator import UDSO
@@ -94,9 +94,16 @@ class Scan(Keyed):
     def __post_init__(self) -> None:
         check_methods(type(self.module))
 
+    passes_lifetime = True
+
     @property
     def keeps_schema(self) -> bool:
         return self.module.keeps_payloads
+
+    @property
+    def removes(self) -> Removes | None:
+        """What a module that keeps payloads does not let pass it has seen others instead of."""
+        return "rows with others" if self.keeps_schema else None
 
     @property
     def schema(self) -> Schema | None:

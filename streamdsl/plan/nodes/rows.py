@@ -27,6 +27,8 @@ class RowWise(Node):
 class PerRow(RowWise):
     """The base of operators that turn each row into any number of rows with the same lifetime."""
 
+    passes_lifetime = True
+
     input: Node
 
     @property
@@ -60,6 +62,7 @@ class Where(PerRow):
     """The rows for which `bool(predicate)` is true; lifetimes and CTIs stay."""
 
     passes_payload = True
+    removes = "rows as they are"
 
     predicate: Expr
 

@@ -68,7 +68,7 @@ class Windowed(Node):
         """Return the aggregates or the module as `describe` prints them."""
 
     def describe(self) -> str:
-        parts = [self.windows.describe()]
+        parts = [self.windows.describe(self.unit)]
         if self.clip is not Clip.NONE:
             parts.append(f"clip {self.clip.value}")
         if self.output is not Output.ALIGN:

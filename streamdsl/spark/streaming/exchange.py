@@ -246,7 +246,7 @@ class _RouteSender:
             return self._route.partitioning.shard_indexes(batch, ids, len(self._route.shards))
         except RowError as error:
             (payload,) = batch.table.take(np.array([error.row])).payloads()
-            raise UserCodeError(error.cause, operator=f"the key of source:{self._name}", event=payload) from error
+            raise UserCodeError(error.cause, operator=f"the key of source:{self._name}", payloads=(payload,)) from error
 
     def _after_pushdown(self, rows: Any) -> Batch:
         """Return the rows after pushdown; their ids are their positions in `rows`."""

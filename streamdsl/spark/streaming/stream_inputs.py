@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.errors import NoProgressWarning, QueryError, level_of_caller, with_hint
-from streamdsl.plan.node import Node, Source, sources
+from streamdsl.plan.facts import Keeps
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Group, Node, Source, sources
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frame_layout import FrameLayout
@@ -61,27 +63,51 @@ def stream_inputs(
     def computed(part: Node) -> Flow:
         return events_of_history(rows[part.source] if isinstance(part, Source) else lower(lowering(part, rows)))
 
-    if mode_of(emit) == "final":
-        _warn_of_silent(plan, streams)
+    _warn_of_silent(plan, streams, mode_of(emit) == "final")
     over, bounded = precompute_bounded(in_unit(plan, unit), rows, computed)
     return StreamInputs(over, {**events, **bounded}, bounded.keys(), unit)
 
 
-def _warn_of_silent(plan: Node, streams: Mapping[str, SourceFrame]) -> None:
-    """Warn of sources whose CTI never moves: they have no policy, and no CTIs can be among their rows."""
+def _warn_of_silent(plan: Node, streams: Mapping[str, SourceFrame], is_final: bool) -> None:
+    """Warn of sources whose CTI never moves: they have no policy, and no CTIs can be among their rows.
+
+    Final rows then never come. Others do, but operators forget nothing of what they keep; without such operators nothing is said.
+    """
     named = sources(plan)
     silent = [name for name in streams if not named[name].progress and not FrameLayout.of(named[name], streams[name]).physical]
-    if silent:
+    keeping = _keeping(plan, silent)
+    if silent and (is_final or keeping):
         name = silent[0]
+        what = (
+            "nothing will come out: final rows wait for" if is_final else f"the state of {_and(keeping)} only grows: it goes with"
+        )
         warnings.warn(
             with_hint(
-                f"nothing will come out: final rows wait for CTIs, and none come from {' and '.join(map(repr, silent))}",
+                f"{what} CTIs, and none come from {_and(map(repr, silent))}",
                 f'frame.withWatermark("{streams[name].start}", "10 seconds") for a column of timestamps, or a policy, '
                 f"sd.source({name!r}, progress=sd.Progress.slack(...)), or a frame of physical events with CTIs among them",
             ),
             NoProgressWarning,
             stacklevel=level_of_caller(),
         )
+
+
+def _keeping(plan: Node, silent: Sequence[str]) -> list[str]:
+    """Return the labels of the operators that keep something of the rows of some sources."""
+    names = labels(plan)
+    found = []
+    for node in plan.walk_all():
+        if node.keeps is not Keeps.NOTHING and any(isinstance(leaf, Group) or leaf.source in silent for leaf in _origins(node)):
+            found.append(names[id(node)])
+    return found
+
+
+def _origins(node: Node) -> Iterator[Source | Group]:
+    return (leaf for leaf in node.leaves if isinstance(leaf, (Source, Group)))
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(names)
 
 
 def _with_watermarks(plan: Node, frames: Mapping[str, SourceFrame]) -> Node:

@@ -150,7 +150,7 @@ def test_times_are_shown_as_dates() -> None:
     trace = trips.trace({"trips": [("2026-03-01T10:00", "2026-03-01T10:01", 7)]})
     assert text(trace.why(trace.output[0])) == [
         "[2026-03-01T10:00:00Z, 2026-03-01T11:00:00Z) n=1  <- window_aggregate_1: "
-        "[2026-03-01T10:00:00Z, 2026-03-01T11:00:00Z) 1 row in a window, tumbling(3600)",
+        "[2026-03-01T10:00:00Z, 2026-03-01T11:00:00Z) 1 row in a window, tumbling(1h)",
         "   count over 1 row gave 1",
         "   [2026-03-01T10:00:00Z, 2026-03-01T10:01:00Z) 7  <- source:trips: "
         "insert 0 [2026-03-01T10:00:00Z, 2026-03-01T10:01:00Z)",

@@ -18,7 +18,7 @@ from streamdsl.udm.builtin import Avg, Count, Median
 from streamdsl.windows import CalendarPeriods, Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow
 from tests.operators import entries
-from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
+from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, Trip, trips, zones
 
 NODES: list[Any] = [
     (trips, Source("trips", TRIP, "s")),
@@ -89,6 +89,19 @@ def test_aggregate_as_puts_the_names_in_the_order_of_the_class() -> None:
     plan = trips.tumbling_window(10).aggregate_as(Stats, n=sd.count(), zone=sd.max(lambda e: e.zone)).plan()
     assert isinstance(plan, WindowAggregate)
     assert plan.projection == Make(STATS, (Field("a1"), A0))
+
+
+def test_aggregate_as_without_names_is_that_with_the_names_of_the_class() -> None:
+    windows, groups = trips.tumbling_window(10), trips.group_by("zone").tumbling_window(10)
+    first: sd.Agg[Trip, int] = sd.max(lambda e: e.zone)
+    count = sd.count()
+    rows = {"trips": [(1, 2, Trip(3, 4.0)), (2, 3, Trip(3, 5.0))]}
+    assert windows.aggregate_as(Stats, first, count).plan() == windows.aggregate_as(Stats, zone=first, n=count).plan()
+    assert groups.aggregate_as(Stats, count).plan() == groups.aggregate_as(Stats, n=count).plan()
+    twice = trips.group_by(lambda e: e.zone * 2).tumbling_window(10).aggregate_as(Stats, count)
+    named = trips.group_by(lambda e: {"zone": e.zone * 2}).tumbling_window(10).aggregate_as(Stats, n=count)
+    assert [row.payload for row in twice.run(rows).cht()] == [Stats(6, 2)]
+    assert twice.run(rows) == named.run(rows)
 
 
 def test_aggregate_as_a_class_with_code_of_its_own_calls_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from streamdsl.expr.nodes import Field
 from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply
 from streamdsl.stream import Stream
-from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, Lifetime
+from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, Lifetime, Unit
 from streamdsl.temporal.change import minimal_change
 from streamdsl.udm.bases import UDO, AnyUDA, AnyUDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 from streamdsl.udm.bound_agg import BoundAgg
@@ -276,7 +276,7 @@ def test_a_module_with_unrestricted_timestamps_never_lets_a_cti_pass() -> None:
 
 def test_a_kind_without_a_rule_cannot_be_used() -> None:
     class Others(Windows):
-        def describe(self) -> str:
+        def describe(self, unit: Unit | None = None) -> str:
             return "others"
 
     with pytest.raises(TypeError, match="settled"):

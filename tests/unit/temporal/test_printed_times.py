@@ -1,0 +1,102 @@
+"""Events, rows and refusals of a stream over dates print dates, as text that a source reads again; they hold ticks."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import EventError
+from streamdsl.temporal import Unit
+
+ROWS: list[tuple[Any, Any, str]] = [("2026-03-01", "2026-03-02", "a"), ("2026-03-01T06:00", sd.INFINITY, "b")]
+NAMES = {"Insert": sd.Insert, "Retract": sd.Retract, "Cti": sd.Cti, "INFINITY": sd.INFINITY, "CHTRow": sd.CHTRow}
+FIRST = {"s": "2026-03-01T00:00:00Z", "ms": "2026-03-01T00:00:00.000Z", "us": "2026-03-01T00:00:00.000000Z"}
+
+
+def read(shown: str) -> Any:
+    """Return what a printed event or row says in Python."""
+    return eval(shown, dict(NAMES))
+
+
+@pytest.mark.parametrize("unit", FIRST)
+def test_the_events_of_a_result_print_dates_and_are_read_again(unit: Unit) -> None:
+    result = sd.from_rows(ROWS, unit=unit).run()
+    insert, *_, cti = result.events()
+    assert repr(insert) == f"Insert(id=0, le={FIRST[unit]!r}, re={FIRST[unit].replace('01T', '02T')!r}, payload='a')"
+    assert repr(cti) == "Cti(time=INFINITY)"
+    assert type(insert) is sd.Insert
+    assert type(insert.le) is int
+    again = [read(repr(event)) for event in result.events()]
+    assert sd.from_events(again, unit=unit).run() == result
+
+
+def test_a_session_prints_dates_in_all_that_it_gives_out() -> None:
+    session = sd.source("s", unit="s", on_violation="drop").open(engine_options={"attach": "on"})
+    other = session.attach(sd.source("s", unit="s").to_points())
+    trace = session.trace()
+    start = sd.edge_start("a", "2026-03-01", 1)
+    pushed = session.push([start]) + session.push([sd.edge_end("a", "2026-03-01", "2026-03-02"), sd.Cti("2026-03-02")])
+    assert [str(event) for event in pushed] == [
+        "Insert(id='a', le='2026-03-01T00:00:00Z', re=INFINITY, payload=1)",
+        "Retract(id='a', le='2026-03-01T00:00:00Z', re=INFINITY, re_new='2026-03-02T00:00:00Z', payload=1)",
+        "Cti(time='2026-03-02T00:00:00Z')",
+    ]
+    fed = session.feed([sd.point("late", "2026-03-01", 2), sd.point("b", "2026-03-03", 3)])
+    (late,) = session.rejected()
+    shown = [fed.events()[0], late, other.pull()[0], trace.input[0].event, trace.output[0], *session.close()]
+    assert ["2026-03-0" in str(each) or "INFINITY" in str(each) for each in shown] == [True] * len(shown)
+    assert "cti='2026-03-02T00:00:00Z'" in str(late)
+    assert not [each for each in shown if "le=17" in str(each)]
+
+
+def test_ticks_are_printed_as_ticks() -> None:
+    result = sd.from_rows([(1, sd.INFINITY, "a")]).run()
+    assert str(result.events()[0]) == "Insert(id=0, le=1, re=INFINITY, payload='a')"
+    assert str(result.cht().rows) == "[CHTRow(le=1, re=INFINITY, payload='a')]"
+
+
+@pytest.mark.parametrize("unit", FIRST)
+def test_the_rows_of_a_history_print_dates_and_are_those_of_ticks(unit: Unit) -> None:
+    for history in (sd.from_rows(ROWS, unit=unit).run().cht(), sd.CHT.from_rows(ROWS, unit)):
+        row = history.rows[0]
+        assert repr(row).startswith(f"CHTRow(le={FIRST[unit]!r}, re='2026-03-02")
+        plain = sd.CHTRow(row.le, row.re, row.payload)
+        assert (row == plain, hash(row) == hash(plain), isinstance(row, sd.CHTRow)) == (True, True, True)
+        assert repr(row._replace(payload="c")).startswith(f"CHTRow(le={FIRST[unit]!r}")
+        for again in (pickle.loads(pickle.dumps(row)), copy.copy(row), copy.deepcopy(row)):
+            assert again == row
+        assert sd.CHT.from_rows([read(repr(each)) for each in history], unit) == history
+
+
+def test_events_are_equal_and_copied_without_their_unit() -> None:
+    event = sd.from_rows(ROWS).run().events()[0]
+    assert isinstance(event, sd.Insert)
+    plain = sd.Insert(event.id, event.le, event.re, event.payload)
+    assert event == plain
+    assert hash(event) == hash(plain)
+    assert copy.copy(event) == pickle.loads(pickle.dumps(event)) == plain
+
+
+WRONG: dict[str, list[Any]] = {
+    "its sync time 2026-03-01T00:00:00Z is before the CTI 2026-03-02T00:00:00Z": [sd.point("x", "2026-03-01", 1)],
+    "its LE 2026-03-05T00:00:00Z is after its RE 2026-03-04T00:00:00Z": [sd.Insert("x", "2026-03-05", "2026-03-04", 1)],
+    "its RE 2026-03-06T00:00:00Z is not the event's current one, 2026-03-07T00:00:00Z": [
+        sd.Insert("x", "2026-03-05", "2026-03-07", 1),
+        sd.Retract("x", "2026-03-05", "2026-03-06", "2026-03-05"),
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", WRONG)
+def test_a_refusal_names_dates_and_goes_through_a_pickle(rule: str) -> None:
+    session = sd.source("s", unit="s").open()
+    with pytest.raises(EventError, match=rule) as refused:
+        session.push([sd.Cti("2026-03-02"), *WRONG[rule]])
+    assert "le='2026-03-0" in str(refused.value)
+    assert refused.value.rule == rule
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (type(again), str(again)) == (type(refused.value), str(refused.value))
