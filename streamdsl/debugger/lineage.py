@@ -272,8 +272,9 @@ class Lineage:
     def _of_group(self, node: GroupApply, row: CHTRow[Any], nth: int, rows: Rows) -> Cause | None:
         """Return the cause of a row of a group: that of the group's own row, in the body."""
         level, before = node.input.level + 1, 0
-        place: dict[int, int] = {id(each): index for index, each in enumerate(rows)}
-        members_of = groups(node, self.scope, CHT(rows, self.unit)) if rows else []
+        history = CHT(rows, self.unit)  # in the same order, but the rows may be other objects
+        place = {id(each): index for index, each in enumerate(history)}
+        members_of = groups(node, self.scope, history) if rows else []
         for members in sorted(members_of, key=lambda each: not self._names_key(node, each[0], row)):
             scope = self.scope.inside(level, project(node, self.scope, node.key, members[0]), CHT(members, self.unit))
             known = self._evaluated(node.body, scope, row)

@@ -51,7 +51,20 @@ def test_a_session_lists_what_is_done_with_one() -> None:
 
 def test_a_result_lists_its_forms() -> None:
     assert dir(OBJECTS["result"]) == sorted(
-        ["cht", "events", "from_cht", "from_events", "head", "rejected", "timeline", "to_arrow", "to_pandas", "to_polars", "unit"]
+        [
+            "chart",
+            "cht",
+            "events",
+            "from_cht",
+            "from_events",
+            "head",
+            "rejected",
+            "timeline",
+            "to_arrow",
+            "to_pandas",
+            "to_polars",
+            "unit",
+        ]
     )
 
 

@@ -115,7 +115,8 @@ def test_a_session_is_shown_by_how_far_it_has_come() -> None:
     assert "source &#x27;&lt;y&gt;&#x27; has only reached the CTI" in below
     assert "└─ source" in below
     assert repr(session) == (
-        "<Session open, emit='final': x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; output, CTI 1970-01-01T00:00:10Z>"
+        "<Session open, emit='final': x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; "
+        "output, CTI 1970-01-01T00:00:10Z>"
     )
 
 

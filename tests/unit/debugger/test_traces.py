@@ -158,6 +158,12 @@ def test_times_are_shown_as_dates() -> None:
     assert trace.why(("2026-03-01T10:00", "2026-03-01T11:00", {"n": 1})).is_complete
 
 
+def test_rows_of_groups_are_found_among_dated_ones() -> None:
+    trips = sd.source("trips", unit="s").group_by(lambda e: e % 2).tumbling_window("1h").aggregate(n=sd.count())
+    trace = trips.trace({"trips": [("2026-03-01T10:00", "2026-03-01T10:01", n) for n in (7, 8, 9)]})
+    assert [len(trace.why(row).inputs) for row in trace.cht()] == [1, 2]
+
+
 def test_a_correction_is_explained_by_what_changed_it() -> None:
     session = DEAR.open()
     trace = session.trace()

@@ -207,4 +207,4 @@ def test_streams_say_what_they_are() -> None:
         "<GroupedStream of Trip(zone, fare)>",
         "<WindowedStream count(3, by=start) of Trip(zone, fare)>",
     ]
-    assert "tumbling(5)" in repr(trips.group_by("zone").tumbling_window(5))
+    assert "tumbling(5s)" in repr(trips.group_by("zone").tumbling_window(5))
