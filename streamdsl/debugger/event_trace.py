@@ -134,21 +134,22 @@ class EventTrace:
 
         return timeline(self.recording)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
+    def to_html(self, path: str | os.PathLike[str], why: Iterable[Event[Any]] | None = None) -> None:
         """Write the trace to one page of HTML that needs no network (docs/debugger.md).
 
         It is stepped through, searched and asked: it shows the plan, the events in order, timelines up to any of them, what is at
-        each operator then, and of an event that is clicked its causes and effects. Raises `OSError` for a file that cannot be
-        written.
+        each operator then, and of an event that is clicked its causes and effects. `why` are the answers, as events of
+        `trace.output`, of which the page knows which causes are necessary; by default the newest, as many as are asked in a
+        second or two. Raises `QueryError` for events that are not in the output, `OSError` for a file that cannot be written.
 
         >>> import streamdsl as sd, tempfile
         >>> trace = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).trace({"trips": [(1, 4, "A")]})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     trace.to_html(f"{folder}/trips.html")
+        ...     trace.to_html(f"{folder}/trips.html", why=trace.output[-5:])
         """
         from streamdsl.debugger.trace_page import page
 
-        Path(path).write_text(page(self.recording), encoding="utf-8")
+        Path(path).write_text(page(self, why), encoding="utf-8")
 
     def why(self, answer: Event[Any] | tuple[Any, Any, Any]) -> Why:
         """Return where an answer comes from: an event of the output, or a row `(le, re, payload)`.
@@ -227,7 +228,7 @@ class EventTrace:
     def _repr_html_(self) -> str:
         from streamdsl.debugger.trace_page import frame
 
-        return frame(self.recording, repr(self))
+        return frame(self)
 
     def __repr__(self) -> str:
         n_in, n_out = sum(push.n_in for push in self.recording.pushes), sum(len(push.output) for push in self.recording.pushes)

@@ -222,6 +222,8 @@ class Lineage:
     outside: Lineage | None = None
     group: tuple[Node, Sequence[int]] | None = None
     _known: dict[tuple[int, int], Cause] = field(default_factory=dict)
+    _groups: dict[int, list[list[CHTRow[Any]]]] = field(default_factory=dict)
+    _bodies: dict[tuple[int, int], dict[int, Rows] | None] = field(default_factory=dict)
 
     def of(self, node: Node, index: int) -> Cause:
         """Return the cause that a row of an operator's output is."""
@@ -273,10 +275,12 @@ class Lineage:
         """Return the cause of a row of a group: that of the group's own row, in the body."""
         level, before = node.input.level + 1, 0
         place: dict[int, int] = {id(each): index for index, each in enumerate(rows)}
-        members_of = groups(node, self.scope, CHT(rows, self.unit)) if rows else []
-        for members in sorted(members_of, key=lambda each: not self._names_key(node, each[0], row)):
+        if id(node) not in self._groups:
+            self._groups[id(node)] = list(groups(node, self.scope, CHT(rows, self.unit))) if rows else []
+        members_of = list(enumerate(self._groups[id(node)]))
+        for number, members in sorted(members_of, key=lambda each: not self._names_key(node, each[1][0], row)):
             scope = self.scope.inside(level, project(node, self.scope, node.key, members[0]), CHT(members, self.unit))
-            known = self._evaluated(node.body, scope, row)
+            known = self._in_group(node, number, scope, row)
             if known is None:
                 continue
             for index, inner in enumerate(known[id(node.body)]):
@@ -296,8 +300,21 @@ class Lineage:
         key = payload_key(project(node, self.scope, node.key, member))
         return any(payload_key(value) == key for _, value in fields_of(row.payload))
 
-    def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
-        """Return the rows at each operator of a body, for one group; None if its definition fails."""
+    def _in_group(self, node: GroupApply, number: int, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
+        """Return the rows at each operator of a group's body: once for all its rows, if they have ends."""
+        key = id(node), number
+        if key not in self._bodies:
+            try:
+                self._bodies[key] = self._evaluated(node.body, scope, None)
+            except UnboundedOutputError:
+                return self._evaluated(node.body, scope, row)
+        return self._bodies[key]
+
+    def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any] | None) -> dict[int, Rows] | None:
+        """Return the rows at each operator of a body, for one group; None if its definition fails.
+
+        Where rows without end make windows without end it is up to a row, and without one raises `UnboundedOutputError`.
+        """
         found: dict[int, CHT[Any]] = {}
         for node in body.walk():
             outer = self._outer(node)
@@ -305,11 +322,20 @@ class Lineage:
             if outer is not None:
                 found[id(node)] = CHT(outer, self.unit)
                 continue
-            asked = RowQuestion(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+
+            def ask(within: Environment, node: Node = node, inputs: Sequence[CHT[Any]] = inputs) -> CHT[Any]:
+                return DENOTATIONS[type(node)](node, within, *inputs)
+
             try:
-                found[id(node)] = asked.bounded(
-                    lambda within, node=node, inputs=inputs: DENOTATIONS[type(node)](node, within, *inputs)  # type: ignore[misc]
-                )
+                if row is None:
+                    found[id(node)] = ask(scope)
+                else:
+                    asked = RowQuestion(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+                    found[id(node)] = asked.bounded(ask)
+            except UnboundedOutputError:
+                if row is None:
+                    raise
+                return None
             except StreamDslError:
                 return None
         return {key: rows.rows for key, rows in found.items()}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.debugger import EventTrace
 from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
+from streamdsl.errors import QueryError
 from tests.laws.choices import Random
 from tests.laws.compositions import composition
 from tests.laws.scenarios import scenario
@@ -36,8 +37,8 @@ def traced(payloads: Sequence[Any], query: Any = QUERY) -> EventTrace:
     return trace
 
 
-def data_of(trace: EventTrace) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(trace.recording), re.DOTALL)
+def data_of(trace: EventTrace, why: Sequence[Any] | None = None) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(trace, why), re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
@@ -99,13 +100,7 @@ def test_a_row_that_is_made_of_other_rows_later_has_the_later_causes() -> None:
 @given(st.integers(0, 10**6))
 def test_rows_are_of_what_had_come_by_then_for_random_queries(seed: int) -> None:
     """Rows of sources have the lifetimes that their events give, and those of operators are made of rows that are there."""
-    rng = Random(seed)
-    _, query = composition(rng)
-    session = query.open()
-    trace = session.trace(last=None)
-    for source, events in scenario(rng, 2, unending=True, max_size=5).pushes:
-        if source in session.sources:
-            session.push(list(events), source=source)
+    trace = random_trace(seed)
     data = data_of(trace)
     here: set[int] = set()
     for moment in data["moments"]:
@@ -118,12 +113,83 @@ def test_rows_are_of_what_had_come_by_then_for_random_queries(seed: int) -> None
                 assert (row[1], row[2]) == (came[0][4], came[-1][6] or came[-1][5])
 
 
+def random_trace(seed: int) -> EventTrace:
+    rng = Random(seed)
+    _, query = composition(rng)
+    session = query.open()
+    trace: EventTrace = session.trace(last=None)
+    for source, events in scenario(rng, 2, unending=True, max_size=5).pushes:
+        if source in session.sources:
+            session.push(list(events), source=source)
+    return trace
+
+
+@given(st.integers(0, 10**6))
+def test_what_the_page_says_of_an_answer_is_what_why_says_for_random_queries(seed: int) -> None:
+    trace = random_trace(seed)
+    data = data_of(trace)
+    numbers = [n for n, event in enumerate(data["events"]) if not event[1]]
+    assert {int(n) for n in data["answers"]} <= set(numbers)
+    for n, event in zip(numbers, trace.output, strict=True):
+        if str(n) not in data["answers"]:
+            continue
+        said, why = data["answers"][str(n)], trace.why(event)
+        assert said["complete"] == why.is_complete
+        for causes, expected in (said["causes"], why.inputs), (said["changed"], why.changed_by):
+            assert [cause[1:] for cause in causes] == [[cause.necessary, cause.is_context] for cause in expected]
+            for (events, *_), cause in zip(causes, expected, strict=True):
+                came = [data["events"][number] for number in events]
+                assert [(each[1], each[3]) for each in came] == [(cause.source, str(each.id)) for each in cause.events]  # type: ignore[union-attr]
+        if why.tree is None:
+            assert said["row"] is None
+        else:
+            assert tuple(data["rows"][said["row"]][1:3]) == (str(why.tree.row.le), str(why.tree.row.re))
+
+
+def test_causes_are_tried_of_the_newest_answers_or_of_those_that_are_chosen() -> None:
+    trace = traced(trips(*[9] * 400), sd.source("trips").where(lambda e: e["fare"] > 5))
+    data = data_of(trace)
+    answers = [n for n, event in enumerate(data["events"]) if not event[1]]
+    known = sorted(map(int, data["answers"]))
+    assert known == answers[-len(known) :] != answers
+    assert f"known of {len(known)} of 400 answers" in data["notes"][-1]
+    chosen = data_of(trace, why=[trace.output[2], trace.output[7]])
+    assert sorted(map(int, chosen["answers"])) == [answers[2], answers[7]]
+    assert data_of(trace, why=[])["answers"] == {}
+
+
+def test_a_choice_of_what_is_not_in_the_output_is_refused_and_ctis_are_passed_over() -> None:
+    trace = traced(trips(9))
+    with pytest.raises(QueryError, match="not in the output"):
+        page(trace, [trace.input[0].event])
+    assert data_of(trace, [sd.Cti(3)])["answers"] == {}
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_the_versions_of_an_answer_are_those_that_its_ids_name(fares: list[int]) -> None:
+    """With these queries a window of a zone has one answer at a time: its events are those of all its versions."""
+    trace = traced(trips(*fares))
+    data = data_of(trace)
+    rows = {n: (event[4], zone_of(data, event)) for n, event in enumerate(data["events"]) if not event[1] and event[2] != "cti"}
+    by_window, by_first = dict[Any, list[int]](), dict[Any, list[int]]()
+    for n, window in rows.items():
+        by_window.setdefault(window, []).append(n)
+        by_first.setdefault(data["events"][n][10], []).append(n)
+    assert sorted(by_first.values()) == sorted(by_window.values())
+    assert all(events[0] == first for first, events in by_first.items())
+
+
+def zone_of(data: Any, event: list[Any]) -> str:
+    return str(data["events"][event[9]][7].split()[0])
+
+
 def test_long_recordings_say_what_the_page_leaves_out() -> None:
     trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
     assert len(data["moments"]) == MOST_MOMENTS
     assert f"after {MOST_MOMENTS} of {MOST_MOMENTS + 5} pushes" in data["notes"][0]
     assert data["moments"][-1]["push"] == MOST_MOMENTS + 4
+    assert [note for note in data["notes"] if "necessary is known of" in note]
     session = sd.source("trips").where(lambda e: e["fare"] > 5).open()
     long = session.trace(last=None)
     session.push([sd.point(n, n, {"fare": n}) for n in range(MOST_ROWS + 1)])
@@ -133,7 +199,7 @@ def test_long_recordings_say_what_the_page_leaves_out() -> None:
 
 def test_payloads_are_data_and_never_code() -> None:
     trace = traced([{"zone": HOSTILE, "fare": 9}])
-    text = page(trace.recording)
+    text = page(trace)
     assert text.count("<script") == 2
     assert HOSTILE not in text
     assert HOSTILE in data_of(trace)["events"][0][7].replace("\\u2028", "\u2028").replace("\\'", "'")
@@ -150,7 +216,7 @@ def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
         f"<script>setTimeout(() => {{ document.body.dataset.found = JSON.stringify((() => {{ {script} }})()); }}, 300);</script>"
     )
     path = tmp_path / "page.html"
-    path.write_text(page(trace.recording).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
+    path.write_text(page(trace).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
     command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "data-error" not in shown, re.findall(r'data-error="([^"]*)"', shown)
@@ -176,6 +242,53 @@ def test_a_click_on_an_answer_lights_its_causes(tmp_path: Path) -> None:
     ]
     assert "2 rows in a window, tumbling(10)" in why
     assert "count over 2 rows gave 2" in why
+
+
+DEAREST = sd.source("trips").tumbling_window(20).aggregate(most=sd.max(lambda e: e["fare"]))
+
+
+@in_a_browser
+def test_a_click_on_an_answer_tells_necessary_causes_from_possible_ones(tmp_path: Path) -> None:
+    script = """
+        pick(1); list();
+        const first = [...document.querySelectorAll(".mark")].map(e => e.textContent);
+        answers[1] = undefined; pick(1);
+        return [first, [...document.querySelectorAll(".mark")].length, $("why").textContent];
+    """
+    first, without, why = in_browser(traced(trips(9), DEAREST), tmp_path, script)
+    assert (first, without) == (["necessary"], 0)
+    assert "was not tried: to_html(path, why=[event])" in why
+    query = sd.source("trips").distinct()
+    script = """
+        pick(events.findIndex(event => !event[SOURCE])); list();
+        const all = css => [...document.querySelectorAll(css)].map(e => e.textContent);
+        return [all("#why .mark"), all(".event.possible").length];
+    """
+    session = query.open()
+    trace = session.trace()
+    session.push([sd.interval(name, 1, 4, 7) for name in "ab"])
+    assert [cause.necessary for cause in trace.why(trace.output[0]).inputs] == [False]
+    assert in_browser(trace, tmp_path, script) == [["possible"], 1]
+
+
+@in_a_browser
+def test_a_click_on_a_corrected_answer_tells_what_was_believed_and_which_input_changed_it(tmp_path: Path) -> None:
+    session = DEAREST.open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, {"fare": 7})])
+    session.push([sd.point("b", 4, {"fare": 2}), sd.point("c", 5, {"fare": 9})])
+    session.push([sd.Retract("a", 3, 4, 3), sd.Retract("b", 4, 5, 4), sd.Retract("c", 5, 6, 5)])
+    script = """
+        const text = (item, css) => item.querySelector(css)?.textContent;
+        const told = () => [...document.querySelectorAll(".version")].map(e => [text(e, ".because"), text(e, ":scope > button")]);
+        pick(1); const first = told(); pick(events.length - 1); const last = told();
+        return [first, last];
+    """
+    first, last = in_browser(trace, tmp_path, script)
+    assert first == last
+    assert [believed for _, believed in first] == ["[0, 20) most=7", "[0, 20) most=9", "nothing"]
+    assert [why for why, _ in first][:2] == [None, "↓ 4: trips insert [5, 6) fare=9"]
+    assert "trips retract [5, 6)" in first[2][0]
 
 
 @in_a_browser
