@@ -134,13 +134,17 @@ class EventTrace:
 
         return timeline(self.recording)
 
-    def to_html(self, path: str | os.PathLike[str], why: Iterable[Event[Any]] | None = None) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], why: Iterable[Event[Any]] | None = None, refresh: float | None = None
+    ) -> None:
         """Write the trace to one page of HTML that needs no network (docs/debugger.md).
 
         It is stepped through, searched and asked: it shows the plan, the events in order, timelines up to any of them, what is at
         each operator then, and of an event that is clicked its causes and effects. `why` are the answers, as events of
         `trace.output`, of which the page knows which causes are necessary; by default the newest, as many as are asked in a
-        second or two. Raises `QueryError` for events that are not in the output, `OSError` for a file that cannot be written.
+        few seconds. With `refresh` the page reads its file again, every so many seconds, and keeps its place: for a session
+        that goes on, and writes it again. Raises `QueryError` for events that are not in the output, and for a refresh that is
+        no number above 0, `OSError` for a file that cannot be written.
 
         >>> import streamdsl as sd, tempfile
         >>> trace = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).trace({"trips": [(1, 4, "A")]})
@@ -149,7 +153,15 @@ class EventTrace:
         """
         from streamdsl.debugger.trace_page import page
 
-        Path(path).write_text(page(self, why), encoding="utf-8")
+        target = Path(path)
+        if refresh is None:
+            target.write_text(page(self, why), encoding="utf-8")
+            return
+        if type(refresh) not in (int, float) or not 0 < refresh < float("inf"):
+            raise QueryError(f"refresh is a number of seconds, not {shortened(refresh)}", hint="to_html(path, refresh=2)")
+        new = target.with_name(f".{target.name}.new")
+        new.write_text(page(self, why, refresh), encoding="utf-8")
+        os.replace(new, target)
 
     def why(self, answer: Event[Any] | tuple[Any, Any, Any]) -> Why:
         """Return where an answer comes from: an event of the output, or a row `(le, re, payload)`.

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MOST_CAUSES: Final = 50
 """The causes of one answer of which a page knows whether they are necessary."""
 _WORK: Final = 300_000
-"""The input rows that are run again, about, until no further answer is asked: a second or two."""
+"""The input rows that are run again, about, until no further answer is asked: a few seconds."""
 _RUNS: Final = 3
 """The runs that an answer takes besides those for each of its causes."""
 _STEP: Final = 40
-"""What a run, and each CTI in it, costs besides the rows, in rows."""
+"""What a run, and each push and each CTI in it, costs besides the rows, in rows."""
 
 
 def asked(trace: EventTrace, chosen: Iterable[Event[Any]] | None) -> Iterator[tuple[int, Why]]:
@@ -65,4 +65,4 @@ def _places(output: list[Event[Any]], chosen: Iterable[Event[Any]]) -> list[int]
 def _cost(recording: Recording) -> int:
     """Return what a run of the whole recording costs, in rows."""
     events = [event for push in recording.pushes for _, batch in push.batches for event in batch]
-    return len(events) + _STEP * (1 + sum(isinstance(event, Cti) for event in events))
+    return len(events) + _STEP * (1 + len(recording.pushes) + sum(isinstance(event, Cti) for event in events))

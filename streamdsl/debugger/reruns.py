@@ -89,9 +89,8 @@ def run_again(
         for name in session.sources:
             session.push([Insert(r.number, r.le, r.re, r.payload) for r in chosen if r.source == name and r.le < r.re], name)
     else:
-        promises = [each for each in inputs.promises if each[1] in known and each[1] not in mute]
-        for name, pushed in groupby(_pushes(chosen, promises), key=itemgetter(0)):
-            session.push([event for _, events in pushed for event in events], name)
+        for name, events in _pushes(chosen, [each for each in inputs.promises if each[1] in known and each[1] not in mute]):
+            session.push(events, name)
         for name in known.intersection(ended):
             session.push([Cti(INFINITY)], name)
     if end is not None:
@@ -100,10 +99,7 @@ def run_again(
 
 
 def _pushes(rows: Iterable[InputRow], promises: Iterable[tuple[At, str, Cti]]) -> Iterator[tuple[str, list[Event[Any]]]]:
-    """Yield the pushes of rows, in order; of CTIs between which no row changes, the last of each source.
-
-    Pushes of one source that follow each other are one: what is out after a push does not depend on how events were divided.
-    """
+    """Yield the pushes of rows, in order; of CTIs between which no row changes, the last of each source."""
     arrivals = sorted([*((at, row.source, change) for row in rows for at, change in row.changes), *promises], key=itemgetter(0))
     waiting: dict[str, list[Event[Any]]] = {}
     for (_, name), pushed in groupby(arrivals, key=lambda arrival: (arrival[0][0], arrival[1])):

@@ -36,9 +36,13 @@ _ID: Final = 60
 """The most characters of a payload, and of an id."""
 
 
-def page(trace: EventTrace, why: Iterable[Event[Any]] | None = None) -> str:
-    """Return the page of a trace; `why` are the answers whose causes are tried, by default the newest."""
-    data = json.dumps(_Film(trace).data(why), ensure_ascii=False, separators=(",", ":"))
+def page(trace: EventTrace, why: Iterable[Event[Any]] | None = None, refresh: float | None = None) -> str:
+    """Return the page of a trace; `why` are the answers whose causes are tried, by default the newest.
+
+    With `refresh` it reads its file again every so many seconds.
+    """
+    content = {**_Film(trace).data(why), "refresh": refresh, "left_out": trace.recording.left_out}
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     template = files(__package__).joinpath("trace_page.html").read_text(encoding="utf-8")
     # A script ends at `</` and is a comment from `<!` on, whatever JSON says: so no `<` is left in it.
     return template.replace("@DATA@", data.replace("<", "\\u003c"), 1)

@@ -208,7 +208,7 @@ def test_payloads_are_data_and_never_code() -> None:
     assert unescape(frame.partition('srcdoc="')[2].partition('" sandbox')[0]) == text
 
 
-def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
+def in_browser(trace: EventTrace, tmp_path: Path, script: str, place: str = "", refresh: float | None = None) -> Any:
     """Return what a script in the page gives, as a real browser runs it; errors of the page are an "error"."""
     assert BROWSER is not None
     trap = "<script>window.onerror = message => { document.body.dataset.error = message; };</script>"
@@ -216,8 +216,8 @@ def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
         f"<script>setTimeout(() => {{ document.body.dataset.found = JSON.stringify((() => {{ {script} }})()); }}, 300);</script>"
     )
     path = tmp_path / "page.html"
-    path.write_text(page(trace).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
-    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
+    path.write_text(page(trace, refresh=refresh).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri() + place]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "data-error" not in shown, re.findall(r'data-error="([^"]*)"', shown)
     (found,) = re.findall(r'data-found="([^"]*)"', shown)
@@ -331,3 +331,45 @@ def test_hostile_payloads_run_nothing_in_a_browser(tmp_path: Path) -> None:
     title, texts = in_browser(trace, tmp_path, "pick(1); return [document.title, $('why').textContent];")
     assert title == "Trace"
     assert "</script><script>" in texts
+
+
+@in_a_browser
+def test_a_live_page_is_read_again_and_keeps_its_place(tmp_path: Path) -> None:
+    session = QUERY.open()
+    trace = session.trace(last=8)
+    for n, payload in enumerate(trips(9, 2, 7)):
+        session.push([sd.interval(f"e{n}", 3 * n, 3 * n + 4, payload)])
+    script = """
+        $("find").value = "<'&"; kindButtons.get("cti").click(); chosen = "window_aggregate_1"; pick(3); go(4); keep();
+        return [location.hash, listed(events[3][LIFE]), payloadOf(3)];
+    """
+    place, *event = in_browser(trace, tmp_path, script, refresh=60)
+    script = """
+        return [at + data.left_out, picked + data.left_out, chosen, $("find").value, [...kinds], $("live").hidden, data.left_out,
+            listed(events[picked][LIFE]), payloadOf(picked)];
+    """
+    for n, payload in enumerate(trips(4, 2, 7), 3):
+        session.push([sd.interval(f"e{n}", 3 * n, 3 * n + 4, payload)])
+    *kept, left_out, life, shown = in_browser(trace, tmp_path, script, place)
+    assert kept == [4, 3, "window_aggregate_1", "<'&", ["insert", "retract"], True]
+    assert left_out > 0
+    assert [life, shown] == event
+    # Time that goes on only in the browser would let it read the page again for ever.
+    loads = """
+        sessionStorage.loads = Number(sessionStorage.loads || 0) + 1;
+        if (sessionStorage.loads > 1) isLive = false;
+        return [sessionStorage.loads, at === events.length];
+    """
+    n_loads, is_at_end = in_browser(trace, tmp_path, loads, refresh=2)
+    assert n_loads == "2"
+    assert is_at_end
+
+
+def test_a_live_page_is_written_as_a_whole(tmp_path: Path) -> None:
+    trace = traced(trips(9))
+    trace.to_html(tmp_path / "trips.html", refresh=0.5)
+    assert [each.name for each in tmp_path.iterdir()] == ["trips.html"]
+    assert (tmp_path / "trips.html").read_text(encoding="utf-8") == page(trace, refresh=0.5)
+    for wrong in (0, -1, "2", True, float("nan"), float("inf")):
+        with pytest.raises(QueryError, match="refresh is a number of seconds"):
+            trace.to_html(tmp_path / "trips.html", refresh=wrong)  # type: ignore[arg-type]
