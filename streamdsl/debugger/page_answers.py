@@ -23,22 +23,25 @@ _STEP: Final = 40
 """What a run, and each push and each CTI in it, costs besides the rows, in rows."""
 
 
-def asked(trace: EventTrace, chosen: Iterable[Event[Any]] | None) -> Iterator[tuple[int, Why]]:
-    """Yield the places of answers in the output, each with what `why` says of it; those of which it says nothing are left out.
+def asked(trace: EventTrace, chosen: Iterable[Event[Any]] | None) -> Iterator[tuple[int, Why, int]]:
+    """Yield the places of answers in the output, what `why` says of each, and how many of its causes are to be tried.
 
-    Without a choice they are the newest, the last one first, for as long as the budget lasts.
+    Without a choice they are the newest, the last one first, for as long as the budget lasts. Those of which `why` says
+    nothing are left out.
     """
     output = [event for push in trace.recording.pushes for event in push.output]
     left, run = _WORK, _cost(trace.recording)
     for place in _newest(output) if chosen is None else _places(output, chosen):
-        if chosen is None and left < _RUNS * run:
+        if chosen is None and left < (_RUNS + 1) * run:
             return
         try:
             why = trace.why(output[place])
         except StreamDslError:  # the query's code fails on a part of the input
             continue
-        left -= run * (_RUNS + min(len(why.inputs), MOST_CAUSES) + min(len(why.changed_by), MOST_CAUSES))
-        yield place, why
+        left -= _RUNS * run
+        n_causes = MOST_CAUSES if chosen is not None else min(MOST_CAUSES, left // run)
+        left -= run * (min(len(why.inputs), n_causes) + min(len(why.changed_by), n_causes))
+        yield place, why, n_causes
 
 
 def _newest(output: list[Event[Any]]) -> Iterator[int]:

@@ -13,7 +13,8 @@ from streamdsl.debugger.answers import Cause, InputCause, Why
 from streamdsl.debugger.input_rows import ticked
 from streamdsl.debugger.lineage import Lineage, same
 from streamdsl.debugger.moment import Moment
-from streamdsl.debugger.page_answers import MOST_CAUSES, asked
+from streamdsl.debugger.page_answers import asked
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import StreamDslError
 from streamdsl.pictures.lanes import cut
@@ -74,8 +75,8 @@ class _Film:
         """The numbers of the events with which rows began: source, id, and LE."""
         self._first: dict[Hashable, int] = {}
         """The numbers of the events with which the first versions of answers began."""
-        self._rows: list[list[Any]] = []
-        self._places: dict[str, int] = {}
+        self._rows: list[tuple[Any, ...]] = []
+        self._places: dict[tuple[Any, ...], int] = {}
         self._known: dict[Any, _KnownRow] = {}
         self._operators: dict[str, int] = {}
 
@@ -84,7 +85,9 @@ class _Film:
         picture = chart(self.recording.plan)
         for name in picture.boxes:
             self._operator(name)
-        events, moments, answers = list(self._events()), list(self._moments()), self._answers(why)
+        with collector_paused():
+            events = list(self._events())
+        moments, answers = list(self._moments()), self._answers(why)
         return {
             "infinity": str(INFINITY),
             "unit": self.recording.unit,
@@ -148,34 +151,35 @@ class _Film:
 
     def _answers(self, why: Iterable[Event[Any]] | None) -> dict[int, dict[str, Any]]:
         """Return what `why` says of answers, by the numbers of their events."""
-        found = {self._output[place]: self._answer(each) for place, each in asked(self.trace, why)}
+        found = {self._output[place]: self._answer(each, n) for place, each, n in asked(self.trace, why)}
         count = sum(not isinstance(event, Cti) for push in self.pushes for event in push.output)
         if len(found) < count:
             known = f"which causes are necessary is known of {len(found):,} of {count:,} answers"
             self.notes.append(f"{known}: to_html(path, why=events) chooses them")
         return found
 
-    def _answer(self, why: Why) -> dict[str, Any]:
+    def _answer(self, why: Why, n_tried: int) -> dict[str, Any]:
         """Return one answer: the place of its row, its causes, what changed it, and whether the recording has all of them."""
         return {
             "row": None if why.tree is None else self._place(why.tree, {}),
-            "causes": list(self._tried(why.inputs)),
-            "changed": list(self._tried(why.changed_by)),
+            "causes": list(self._tried(why.inputs, n_tried)),
+            "changed": list(self._tried(why.changed_by, n_tried)),
             "complete": why.is_complete,
         }
 
-    def _tried(self, causes: Iterable[InputCause]) -> Iterator[list[Any]]:
-        """Yield causes: their events, whether they are necessary (None: not asked), and whether they are context."""
+    def _tried(self, causes: Iterable[InputCause], n_tried: int) -> Iterator[list[Any]]:
+        """Yield causes: their events, whether they are necessary (None: not tried), and whether they are context."""
         for n, cause in enumerate(causes):
             events = self._inputs[cause.number][: len(cause.events)]
-            yield [events, cause.necessary if n < MOST_CAUSES else None, cause.is_context]
+            yield [events, cause.necessary if n < n_tried else None, cause.is_context]
 
     def _moments(self) -> Iterator[dict[str, Any]]:
         """Yield after which push, which rows have come to the operators and gone from them."""
         there: set[int] = set()
         for n in self._chosen():
             try:
-                now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
+                with collector_paused():
+                    now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
             except StreamDslError as why:
                 self.notes.append(f"what is at operators is not known from push {n + 1} on: {str(why).splitlines()[0]}")
                 return
@@ -236,8 +240,8 @@ class _Film:
     def _put(self, label: str, row: CHTRow[Any], did: str, calls: list[str], below: list[int], events: list[int]) -> int:
         """Return the place of a row: operator, LE, RE, payload, lifetime as text, what was done, calls, causes, and events."""
         life = [str(row.le), str(row.re), cut(row.payload, _PAYLOAD), _life(row, self.recording.unit)]
-        made = [self._operator(label), *life, did, calls, below, events]
-        place = self._places.setdefault(json.dumps(made), len(self._rows))
+        made = self._operator(label), *life, did, tuple(calls), tuple(below), tuple(events)
+        place = self._places.setdefault(made, len(self._rows))
         if place == len(self._rows):
             self._rows.append(made)
         return place

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace
+from streamdsl.debugger.page_answers import MOST_CAUSES
 from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
 from streamdsl.errors import QueryError
 from tests.laws.choices import Random
@@ -153,6 +154,9 @@ def test_causes_are_tried_of_the_newest_answers_or_of_those_that_are_chosen() ->
     known = sorted(map(int, data["answers"]))
     assert known == answers[-len(known) :] != answers
     assert f"known of {len(known)} of 400 answers" in data["notes"][-1]
+    many = traced(trips(*[9] * 60), sd.source("trips").tumbling_window(1000).aggregate(n=sd.count()))
+    (answer,) = data_of(many, why=[many.output[-1]])["answers"].values()
+    assert [cause[1] for cause in answer["causes"]] == [True] * MOST_CAUSES + [None] * (60 - MOST_CAUSES)
     chosen = data_of(trace, why=[trace.output[2], trace.output[7]])
     assert sorted(map(int, chosen["answers"])) == [answers[2], answers[7]]
     assert data_of(trace, why=[])["answers"] == {}
