@@ -139,21 +139,34 @@ class EventTrace(Completed, Displayed):
 
         return timeline(self.recording)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], why: Iterable[Event[Any]] | None = None, refresh: float | None = None
+    ) -> None:
         """Write the trace to one page of HTML that needs no network (docs/debugger.md).
 
         It is stepped through, searched and asked: it shows the plan, the events in order, timelines up to any of them, what is at
-        each operator then, and of an event that is clicked its causes and effects. Raises `OSError` for a file that cannot be
-        written.
+        each operator then, and of an event that is clicked its causes and effects. `why` are the answers, as events of
+        `trace.output`, of which the page knows which causes are necessary; by default the newest, as many as are asked in a
+        few seconds. With `refresh` the page reads its file again, every so many seconds, and keeps its place: for a session
+        that goes on, and writes it again. Raises `QueryError` for events that are not in the output, and for a refresh that is
+        no number above 0, `OSError` for a file that cannot be written.
 
         >>> import streamdsl as sd, tempfile
         >>> trace = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).trace({"trips": [(1, 4, "A")]})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     trace.to_html(f"{folder}/trips.html")
+        ...     trace.to_html(f"{folder}/trips.html", why=trace.output[-5:])
         """
         from streamdsl.debugger.trace_page import page
 
-        Path(path).write_text(page(self.recording), encoding="utf-8")
+        target = Path(path)
+        if refresh is None:
+            target.write_text(page(self, why), encoding="utf-8")
+            return
+        if type(refresh) not in (int, float) or not 0 < refresh < float("inf"):
+            raise QueryError(f"refresh is a number of seconds, not {shortened(refresh)}", hint="to_html(path, refresh=2)")
+        new = target.with_name(f".{target.name}.new")
+        new.write_text(page(self, why, refresh), encoding="utf-8")
+        os.replace(new, target)
 
     def why(self, answer: Event[Any] | tuple[Any, Any, Any]) -> Why:
         """Return where an answer comes from: an event of the output, or a row `(le, re, payload)`.
@@ -232,7 +245,7 @@ class EventTrace(Completed, Displayed):
     def _below(self) -> str:
         from streamdsl.debugger.trace_page import frame
 
-        return frame(self.recording, repr(self))
+        return frame(self)
 
     def __repr__(self) -> str:
         n_in, n_out = sum(push.n_in for push in self.recording.pushes), sum(len(push.output) for push in self.recording.pushes)

@@ -222,6 +222,8 @@ class Lineage:
     outside: Lineage | None = None
     group: tuple[Node, Sequence[int]] | None = None
     _known: dict[tuple[int, int], Cause] = field(default_factory=dict)
+    _groups: dict[int, list[tuple[list[CHTRow[Any]], list[int]]]] = field(default_factory=dict)
+    _bodies: dict[tuple[int, int], dict[int, Rows] | None] = field(default_factory=dict)
 
     def of(self, node: Node, index: int) -> Cause:
         """Return the cause that a row of an operator's output is."""
@@ -272,12 +274,10 @@ class Lineage:
     def _of_group(self, node: GroupApply, row: CHTRow[Any], nth: int, rows: Rows) -> Cause | None:
         """Return the cause of a row of a group: that of the group's own row, in the body."""
         level, before = node.input.level + 1, 0
-        history = CHT(rows, self.unit)  # in the same order, but the rows may be other objects
-        place = {id(each): index for index, each in enumerate(history)}
-        members_of = groups(node, self.scope, history) if rows else []
-        for members in sorted(members_of, key=lambda each: not self._names_key(node, each[0], row)):
+        members_of = list(enumerate(self._groups_of(node, rows)))
+        for number, (members, places) in sorted(members_of, key=lambda each: not self._names_key(node, each[1][0][0], row)):
             scope = self.scope.inside(level, project(node, self.scope, node.key, members[0]), CHT(members, self.unit))
-            known = self._evaluated(node.body, scope, row)
+            known = self._in_group(node, number, scope, row)
             if known is None:
                 continue
             for index, inner in enumerate(known[id(node.body)]):
@@ -285,20 +285,40 @@ class Lineage:
                     continue
                 before += copies([inner._replace(payload=project(node, scope, node.projection, inner))], row)
                 if before > nth:
-                    inside = Lineage(
-                        scope, known, self.unit, self.sources, self, (node.input, [place[id(each)] for each in members])
-                    )
+                    inside = Lineage(scope, known, self.unit, self.sources, self, (node.input, places))
                     did = f"in the group {shortened(scope.key)}"
                     return Cause(self.scope.label(node), node, row, did, (inside.of(node.body, index),), key=scope.key)
         return None
+
+    def _groups_of(self, node: GroupApply, rows: Rows) -> list[tuple[list[CHTRow[Any]], list[int]]]:
+        """Return the rows of each group, and their places among all."""
+        if id(node) not in self._groups:
+            history = CHT(rows, self.unit)  # in the same order, but the rows may be other objects
+            place = {id(each): index for index, each in enumerate(history)}
+            found = groups(node, self.scope, history) if rows else []
+            self._groups[id(node)] = [(members, [place[id(each)] for each in members]) for members in found]
+        return self._groups[id(node)]
 
     def _names_key(self, node: GroupApply, member: CHTRow[Any], row: CHTRow[Any]) -> bool:
         """Say whether a row shows the key of a group: then it is looked for there first."""
         key = payload_key(project(node, self.scope, node.key, member))
         return any(payload_key(value) == key for _, value in fields_of(row.payload))
 
-    def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
-        """Return the rows at each operator of a body, for one group; None if its definition fails."""
+    def _in_group(self, node: GroupApply, number: int, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
+        """Return the rows at each operator of a group's body: once for all its rows, if they have ends."""
+        key = id(node), number
+        if key not in self._bodies:
+            try:
+                self._bodies[key] = self._evaluated(node.body, scope, None)
+            except UnboundedOutputError:
+                return self._evaluated(node.body, scope, row)
+        return self._bodies[key]
+
+    def _evaluated(self, body: Node, scope: Environment, row: CHTRow[Any] | None) -> dict[int, Rows] | None:
+        """Return the rows at each operator of a body, for one group; None if its definition fails.
+
+        Where rows without end make windows without end it is up to a row, and without one raises `UnboundedOutputError`.
+        """
         found: dict[int, CHT[Any]] = {}
         for node in body.walk():
             outer = self._outer(node)
@@ -306,11 +326,20 @@ class Lineage:
             if outer is not None:
                 found[id(node)] = CHT(outer, self.unit)
                 continue
-            asked = RowQuestion(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+
+            def ask(within: Environment, node: Node = node, inputs: Sequence[CHT[Any]] = inputs) -> CHT[Any]:
+                return DENOTATIONS[type(node)](node, within, *inputs)
+
             try:
-                found[id(node)] = asked.bounded(
-                    lambda within, node=node, inputs=inputs: DENOTATIONS[type(node)](node, within, *inputs)  # type: ignore[misc]
-                )
+                if row is None:
+                    found[id(node)] = ask(scope)
+                else:
+                    asked = RowQuestion(node, scope, row, 0, [each.rows for each in inputs], self.unit)
+                    found[id(node)] = asked.bounded(ask)
+            except UnboundedOutputError:
+                if row is None:
+                    raise
+                return None
             except StreamDslError:
                 return None
         return {key: rows.rows for key, rows in found.items()}

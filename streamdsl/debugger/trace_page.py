@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from html import escape
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streamdsl.debugger.answers import Cause
+from streamdsl.debugger.answers import Cause, InputCause, Why
 from streamdsl.debugger.input_rows import ticked
 from streamdsl.debugger.lineage import Lineage, same
 from streamdsl.debugger.moment import Moment
-from streamdsl.debugger.pushes import Recording
+from streamdsl.debugger.page_answers import asked
+from streamdsl.engine.collector import collector_paused
+from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import StreamDslError
 from streamdsl.pictures import cut
 from streamdsl.plan.drawing import chart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Event, Insert, Retract, Unit, format_time
+
+if TYPE_CHECKING:
+    from streamdsl.debugger.event_trace import EventTrace
 
 MOST_MOMENTS: Final = 300
 """The pushes after which a page knows what is at each operator; of more, so many evenly spaced ones."""
@@ -32,21 +37,23 @@ _ID: Final = 60
 """The most characters of a payload, and of an id."""
 
 
-def page(recording: Recording) -> str:
-    """Return the page of a recording."""
-    data = json.dumps(_Film(recording).data(), ensure_ascii=False, separators=(",", ":"))
+def page(trace: EventTrace, why: Iterable[Event[Any]] | None = None, refresh: float | None = None) -> str:
+    """Return the page of a trace; `why` are the answers whose causes are tried, by default the newest.
+
+    With `refresh` it reads its file again every so many seconds.
+    """
+    content = {**_Film(trace).data(why), "refresh": refresh, "left_out": trace.recording.left_out}
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     template = files(__package__).joinpath("trace_page.html").read_text(encoding="utf-8")
     # A script ends at `</` and is a comment from `<!` on, whatever JSON says: so no `<` is left in it.
     return template.replace("@DATA@", data.replace("<", "\\u003c"), 1)
 
 
-def frame(recording: Recording, text: str) -> str:
+def frame(trace: EventTrace) -> str:
     """Return what Jupyter shows of a trace: its page in a frame that reaches nothing outside of it, or a text if it is long."""
-    if sum(map(len, recording.pushes)) > MOST_ROWS:
-        return f"<pre>{escape(text)}; to_html(path) writes its page</pre>"
-    return (
-        f'<iframe srcdoc="{escape(page(recording))}" sandbox="allow-scripts" style="width:100%;height:640px;border:0"></iframe>'
-    )
+    if sum(map(len, trace.recording.pushes)) > MOST_ROWS:
+        return f"<pre>{escape(repr(trace))}; to_html(path) writes its page</pre>"
+    return f'<iframe srcdoc="{escape(page(trace))}" sandbox="allow-scripts" style="width:100%;height:640px;border:0"></iframe>'
 
 
 class _Film:
@@ -55,23 +62,32 @@ class _Film:
     Times are text, as a script has no integers of 64 bits.
     """
 
-    def __init__(self, recording: Recording) -> None:
-        self.recording = recording
-        self.pushes = list(recording.pushes)
-        self.notes = list(recording.limits())
+    def __init__(self, trace: EventTrace) -> None:
+        self.trace = trace
+        self.recording = trace.recording
+        self.pushes = list(self.recording.pushes)
+        self.notes = list(self.recording.limits())
         self._inputs: list[list[int]] = []
         """The numbers of the events of each input row: the insertion and its retractions."""
-        self._rows: list[list[Any]] = []
-        self._places: dict[str, int] = {}
+        self._output: list[int] = []
+        """The numbers of the events of the output."""
+        self._begun: dict[tuple[str, Hashable, int], int] = {}
+        """The numbers of the events with which rows began: source, id, and LE."""
+        self._first: dict[Hashable, int] = {}
+        """The numbers of the events with which the first versions of answers began."""
+        self._rows: list[tuple[Any, ...]] = []
+        self._places: dict[tuple[Any, ...], int] = {}
         self._known: dict[Any, _KnownRow] = {}
         self._operators: dict[str, int] = {}
 
-    def data(self) -> dict[str, Any]:
+    def data(self, why: Iterable[Event[Any]] | None) -> dict[str, Any]:
         """Return what the page's script reads."""
         picture = chart(self.recording.plan)
         for name in picture.boxes:
             self._operator(name)
-        events, moments = list(self._events()), list(self._moments())
+        with collector_paused():
+            events = list(self._events())
+        moments, answers = list(self._moments()), self._answers(why)
         return {
             "infinity": str(INFINITY),
             "unit": self.recording.unit,
@@ -80,21 +96,26 @@ class _Film:
             "events": events,
             "rows": self._rows,
             "moments": moments,
+            "answers": answers,
             "operators": list(self._operators),
             "notes": self.notes,
         }
 
     def _events(self) -> Iterator[list[Any]]:
-        """Yield the events: push, source ("" for the output), kind, id, LE, RE, new RE, payload, and the lifetime as text."""
+        """Yield the events: push, source ("" for the output), kind, id, LE, RE, new RE, payload, the lifetime as text.
+
+        Then the numbers of the events with which the row, and the first version of the answer, began.
+        """
         unit, current, number = self.recording.unit, dict[Any, int](), 0
         for n, push in enumerate(self.pushes):
             for source, batch in push.batches:
                 for event in ticked(batch, unit):
                     self._enlist(current, source, event, number)
-                    yield self._event(n, source, event)
+                    yield [*self._event(n, source, event), *self._begin(source, event, number)]
                     number += 1
             for event in push.output:
-                yield self._event(n, "", event)
+                self._output.append(number)
+                yield [*self._event(n, "", event), *self._begin("", event, number)]
                 number += 1
 
     def _enlist(self, current: dict[Any, int], source: str, event: Event[Any], number: int) -> None:
@@ -104,6 +125,19 @@ class _Film:
             self._inputs.append([number])
         elif isinstance(event, Retract) and (source, event.id) in current:
             self._inputs[current[source, event.id]].append(number)
+
+    def _begin(self, source: str, event: Event[Any], number: int) -> tuple[int | None, int | None]:
+        """Return with which event the row of an event began, and with which the first version of it, if it is an answer."""
+        if isinstance(event, Cti):
+            return None, None
+        slot, first = (source, event.id, event.le), event.id.id if isinstance(event.id, RowVersion) else event.id
+        if isinstance(event, Insert):
+            self._begun[slot] = number
+            if not source and first is event.id:
+                self._first[first] = number
+        # Of a ring the beginning may be gone.
+        began = self._begun.setdefault(slot, number)
+        return began, began if source else self._first.setdefault(first, began)
 
     def _event(self, push: int, source: str, event: Event[Any]) -> list[Any]:
         unit = self.recording.unit
@@ -115,12 +149,37 @@ class _Film:
         new = "deleted" if event.re_new <= event.le else format_time(event.re_new, unit)
         return [push, source, "retract", cut(str(event.id), _ID), *ends, str(event.re_new), "", f"{text} → {new}"]
 
+    def _answers(self, why: Iterable[Event[Any]] | None) -> dict[int, dict[str, Any]]:
+        """Return what `why` says of answers, by the numbers of their events."""
+        found = {self._output[place]: self._answer(each, n) for place, each, n in asked(self.trace, why)}
+        count = sum(not isinstance(event, Cti) for push in self.pushes for event in push.output)
+        if len(found) < count:
+            known = f"which causes are necessary is known of {len(found):,} of {count:,} answers"
+            self.notes.append(f"{known}: to_html(path, why=events) chooses them")
+        return found
+
+    def _answer(self, why: Why, n_tried: int) -> dict[str, Any]:
+        """Return one answer: the place of its row, its causes, what changed it, and whether the recording has all of them."""
+        return {
+            "row": None if why.tree is None else self._place(why.tree, {}),
+            "causes": list(self._tried(why.inputs, n_tried)),
+            "changed": list(self._tried(why.changed_by, n_tried)),
+            "complete": why.is_complete,
+        }
+
+    def _tried(self, causes: Iterable[InputCause], n_tried: int) -> Iterator[list[Any]]:
+        """Yield causes: their events, whether they are necessary (None: not tried), and whether they are context."""
+        for n, cause in enumerate(causes):
+            events = self._inputs[cause.number][: len(cause.events)]
+            yield [events, cause.necessary if n < n_tried else None, cause.is_context]
+
     def _moments(self) -> Iterator[dict[str, Any]]:
         """Yield after which push, which rows have come to the operators and gone from them."""
         there: set[int] = set()
         for n in self._chosen():
             try:
-                now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
+                with collector_paused():
+                    now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
             except StreamDslError as why:
                 self.notes.append(f"what is at operators is not known from push {n + 1} on: {str(why).splitlines()[0]}")
                 return
@@ -145,8 +204,9 @@ class _Film:
         for node in moment.plan.walk():
             seen: Counter[Any] = Counter()
             for index, row in enumerate(lineage.rows[id(node)]):
-                key = names[id(node)], same(row), seen[same(row)]
-                seen[same(row)] += 1
+                equal = same(row)
+                key = names[id(node)], equal, seen[equal]
+                seen[equal] += 1
                 known = self._known.get(key)
                 if known is None or not known.leaves <= alive:
                     known = self._known[key] = self._caused(lineage, node, index)
@@ -180,8 +240,8 @@ class _Film:
     def _put(self, label: str, row: CHTRow[Any], did: str, calls: list[str], below: list[int], events: list[int]) -> int:
         """Return the place of a row: operator, LE, RE, payload, lifetime as text, what was done, calls, causes, and events."""
         life = [str(row.le), str(row.re), cut(row.payload, _PAYLOAD), _life(row, self.recording.unit)]
-        made = [self._operator(label), *life, did, calls, below, events]
-        place = self._places.setdefault(json.dumps(made), len(self._rows))
+        made = self._operator(label), *life, did, tuple(calls), tuple(below), tuple(events)
+        place = self._places.setdefault(made, len(self._rows))
         if place == len(self._rows):
             self._rows.append(made)
         return place

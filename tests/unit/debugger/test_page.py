@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace
+from streamdsl.debugger.page_answers import MOST_CAUSES
 from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
+from streamdsl.errors import QueryError
 from tests.laws.choices import Random
 from tests.laws.compositions import composition
 from tests.laws.scenarios import scenario
@@ -36,8 +38,8 @@ def traced(payloads: Sequence[Any], query: Any = QUERY) -> EventTrace:
     return trace
 
 
-def data_of(trace: EventTrace) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(trace.recording), re.DOTALL)
+def data_of(trace: EventTrace, why: Sequence[Any] | None = None) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(trace, why), re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
@@ -99,13 +101,7 @@ def test_a_row_that_is_made_of_other_rows_later_has_the_later_causes() -> None:
 @given(st.integers(0, 10**6))
 def test_rows_are_of_what_had_come_by_then_for_random_queries(seed: int) -> None:
     """Rows of sources have the lifetimes that their events give, and those of operators are made of rows that are there."""
-    rng = Random(seed)
-    _, query = composition(rng)
-    session = query.open()
-    trace = session.trace(last=None)
-    for source, events in scenario(rng, 2, unending=True, max_size=5).pushes:
-        if source in session.sources:
-            session.push(list(events), source=source)
+    trace = random_trace(seed)
     data = data_of(trace)
     here: set[int] = set()
     for moment in data["moments"]:
@@ -118,12 +114,86 @@ def test_rows_are_of_what_had_come_by_then_for_random_queries(seed: int) -> None
                 assert (row[1], row[2]) == (came[0][4], came[-1][6] or came[-1][5])
 
 
+def random_trace(seed: int) -> EventTrace:
+    rng = Random(seed)
+    _, query = composition(rng)
+    session = query.open()
+    trace: EventTrace = session.trace(last=None)
+    for source, events in scenario(rng, 2, unending=True, max_size=5).pushes:
+        if source in session.sources:
+            session.push(list(events), source=source)
+    return trace
+
+
+@given(st.integers(0, 10**6))
+def test_what_the_page_says_of_an_answer_is_what_why_says_for_random_queries(seed: int) -> None:
+    trace = random_trace(seed)
+    data = data_of(trace)
+    numbers = [n for n, event in enumerate(data["events"]) if not event[1]]
+    assert {int(n) for n in data["answers"]} <= set(numbers)
+    for n, event in zip(numbers, trace.output, strict=True):
+        if str(n) not in data["answers"]:
+            continue
+        said, why = data["answers"][str(n)], trace.why(event)
+        assert said["complete"] == why.is_complete
+        for causes, expected in (said["causes"], why.inputs), (said["changed"], why.changed_by):
+            assert [cause[1:] for cause in causes] == [[cause.necessary, cause.is_context] for cause in expected]
+            for (events, *_), cause in zip(causes, expected, strict=True):
+                came = [data["events"][number] for number in events]
+                assert [(each[1], each[3]) for each in came] == [(cause.source, str(each.id)) for each in cause.events]  # type: ignore[union-attr]
+        if why.tree is None:
+            assert said["row"] is None
+        else:
+            assert tuple(data["rows"][said["row"]][1:3]) == (str(why.tree.row.le), str(why.tree.row.re))
+
+
+def test_causes_are_tried_of_the_newest_answers_or_of_those_that_are_chosen() -> None:
+    trace = traced(trips(*[9] * 400), sd.source("trips").where(lambda e: e["fare"] > 5))
+    data = data_of(trace)
+    answers = [n for n, event in enumerate(data["events"]) if not event[1]]
+    known = sorted(map(int, data["answers"]))
+    assert known == answers[-len(known) :] != answers
+    assert f"known of {len(known)} of 400 answers" in data["notes"][-1]
+    many = traced(trips(*[9] * 60), sd.source("trips").tumbling_window(1000).aggregate(n=sd.count()))
+    (answer,) = data_of(many, why=[many.output[-1]])["answers"].values()
+    assert [cause[1] for cause in answer["causes"]] == [True] * MOST_CAUSES + [None] * (60 - MOST_CAUSES)
+    chosen = data_of(trace, why=[trace.output[2], trace.output[7]])
+    assert sorted(map(int, chosen["answers"])) == [answers[2], answers[7]]
+    assert data_of(trace, why=[])["answers"] == {}
+
+
+def test_a_choice_of_what_is_not_in_the_output_is_refused_and_ctis_are_passed_over() -> None:
+    trace = traced(trips(9))
+    with pytest.raises(QueryError, match="not in the output"):
+        page(trace, [trace.input[0].event])
+    assert data_of(trace, [sd.Cti(3)])["answers"] == {}
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_the_versions_of_an_answer_are_those_that_its_ids_name(fares: list[int]) -> None:
+    """With these queries a window of a zone has one answer at a time: its events are those of all its versions."""
+    trace = traced(trips(*fares))
+    data = data_of(trace)
+    rows = {n: (event[4], zone_of(data, event)) for n, event in enumerate(data["events"]) if not event[1] and event[2] != "cti"}
+    by_window, by_first = dict[Any, list[int]](), dict[Any, list[int]]()
+    for n, window in rows.items():
+        by_window.setdefault(window, []).append(n)
+        by_first.setdefault(data["events"][n][10], []).append(n)
+    assert sorted(by_first.values()) == sorted(by_window.values())
+    assert all(events[0] == first for first, events in by_first.items())
+
+
+def zone_of(data: Any, event: list[Any]) -> str:
+    return str(data["events"][event[9]][7].split()[0])
+
+
 def test_long_recordings_say_what_the_page_leaves_out() -> None:
     trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
     assert len(data["moments"]) == MOST_MOMENTS
     assert f"after {MOST_MOMENTS} of {MOST_MOMENTS + 5} pushes" in data["notes"][0]
     assert data["moments"][-1]["push"] == MOST_MOMENTS + 4
+    assert [note for note in data["notes"] if "necessary is known of" in note]
     session = sd.source("trips").where(lambda e: e["fare"] > 5).open()
     long = session.trace(last=None)
     session.push([sd.point(n, n, {"fare": n}) for n in range(MOST_ROWS + 1)])
@@ -133,7 +203,7 @@ def test_long_recordings_say_what_the_page_leaves_out() -> None:
 
 def test_payloads_are_data_and_never_code() -> None:
     trace = traced([{"zone": HOSTILE, "fare": 9}])
-    text = page(trace.recording)
+    text = page(trace)
     assert text.count("<script") == 2
     assert HOSTILE not in text
     assert HOSTILE in data_of(trace)["events"][0][7].replace("\\u2028", "\u2028").replace("\\'", "'")
@@ -142,7 +212,7 @@ def test_payloads_are_data_and_never_code() -> None:
     assert unescape(frame.partition('srcdoc="')[2].partition('" sandbox')[0]) == text
 
 
-def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
+def in_browser(trace: EventTrace, tmp_path: Path, script: str, place: str = "", refresh: float | None = None) -> Any:
     """Return what a script in the page gives, as a real browser runs it; errors of the page are an "error"."""
     assert BROWSER is not None
     trap = "<script>window.onerror = message => { document.body.dataset.error = message; };</script>"
@@ -150,8 +220,8 @@ def in_browser(trace: EventTrace, tmp_path: Path, script: str) -> Any:
         f"<script>setTimeout(() => {{ document.body.dataset.found = JSON.stringify((() => {{ {script} }})()); }}, 300);</script>"
     )
     path = tmp_path / "page.html"
-    path.write_text(page(trace.recording).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
-    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
+    path.write_text(page(trace, refresh=refresh).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri() + place]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "data-error" not in shown, re.findall(r'data-error="([^"]*)"', shown)
     (found,) = re.findall(r'data-found="([^"]*)"', shown)
@@ -176,6 +246,53 @@ def test_a_click_on_an_answer_lights_its_causes(tmp_path: Path) -> None:
     ]
     assert "2 rows in a window, tumbling(10)" in why
     assert "count over 2 rows gave 2" in why
+
+
+DEAREST = sd.source("trips").tumbling_window(20).aggregate(most=sd.max(lambda e: e["fare"]))
+
+
+@in_a_browser
+def test_a_click_on_an_answer_tells_necessary_causes_from_possible_ones(tmp_path: Path) -> None:
+    script = """
+        pick(1); list();
+        const first = [...document.querySelectorAll(".mark")].map(e => e.textContent);
+        answers[1] = undefined; pick(1);
+        return [first, [...document.querySelectorAll(".mark")].length, $("why").textContent];
+    """
+    first, without, why = in_browser(traced(trips(9), DEAREST), tmp_path, script)
+    assert (first, without) == (["necessary"], 0)
+    assert "was not tried: to_html(path, why=[event])" in why
+    query = sd.source("trips").distinct()
+    script = """
+        pick(events.findIndex(event => !event[SOURCE])); list();
+        const all = css => [...document.querySelectorAll(css)].map(e => e.textContent);
+        return [all("#why .mark"), all(".event.possible").length];
+    """
+    session = query.open()
+    trace = session.trace()
+    session.push([sd.interval(name, 1, 4, 7) for name in "ab"])
+    assert [cause.necessary for cause in trace.why(trace.output[0]).inputs] == [False]
+    assert in_browser(trace, tmp_path, script) == [["possible"], 1]
+
+
+@in_a_browser
+def test_a_click_on_a_corrected_answer_tells_what_was_believed_and_which_input_changed_it(tmp_path: Path) -> None:
+    session = DEAREST.open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, {"fare": 7})])
+    session.push([sd.point("b", 4, {"fare": 2}), sd.point("c", 5, {"fare": 9})])
+    session.push([sd.Retract("a", 3, 4, 3), sd.Retract("b", 4, 5, 4), sd.Retract("c", 5, 6, 5)])
+    script = """
+        const text = (item, css) => item.querySelector(css)?.textContent;
+        const told = () => [...document.querySelectorAll(".version")].map(e => [text(e, ".because"), text(e, ":scope > button")]);
+        pick(1); const first = told(); pick(events.length - 1); const last = told();
+        return [first, last];
+    """
+    first, last = in_browser(trace, tmp_path, script)
+    assert first == last
+    assert [believed for _, believed in first] == ["[0, 20) most=7", "[0, 20) most=9", "nothing"]
+    assert [why for why, _ in first][:2] == [None, "↓ 4: trips insert [5, 6) fare=9"]
+    assert "trips retract [5, 6)" in first[2][0]
 
 
 @in_a_browser
@@ -218,3 +335,45 @@ def test_hostile_payloads_run_nothing_in_a_browser(tmp_path: Path) -> None:
     title, texts = in_browser(trace, tmp_path, "pick(1); return [document.title, $('why').textContent];")
     assert title == "Trace"
     assert "</script><script>" in texts
+
+
+@in_a_browser
+def test_a_live_page_is_read_again_and_keeps_its_place(tmp_path: Path) -> None:
+    session = QUERY.open()
+    trace = session.trace(last=8)
+    for n, payload in enumerate(trips(9, 2, 7)):
+        session.push([sd.interval(f"e{n}", 3 * n, 3 * n + 4, payload)])
+    script = """
+        $("find").value = "<'&"; kindButtons.get("cti").click(); chosen = "window_aggregate_1"; pick(3); go(4); keep();
+        return [location.hash, listed(events[3][LIFE]), payloadOf(3)];
+    """
+    place, *event = in_browser(trace, tmp_path, script, refresh=60)
+    script = """
+        return [at + data.left_out, picked + data.left_out, chosen, $("find").value, [...kinds], $("live").hidden, data.left_out,
+            listed(events[picked][LIFE]), payloadOf(picked)];
+    """
+    for n, payload in enumerate(trips(4, 2, 7), 3):
+        session.push([sd.interval(f"e{n}", 3 * n, 3 * n + 4, payload)])
+    *kept, left_out, life, shown = in_browser(trace, tmp_path, script, place)
+    assert kept == [4, 3, "window_aggregate_1", "<'&", ["insert", "retract"], True]
+    assert left_out > 0
+    assert [life, shown] == event
+    # Time that goes on only in the browser would let it read the page again for ever.
+    loads = """
+        sessionStorage.loads = Number(sessionStorage.loads || 0) + 1;
+        if (sessionStorage.loads > 1) isLive = false;
+        return [sessionStorage.loads, at === events.length];
+    """
+    n_loads, is_at_end = in_browser(trace, tmp_path, loads, refresh=2)
+    assert n_loads == "2"
+    assert is_at_end
+
+
+def test_a_live_page_is_written_as_a_whole(tmp_path: Path) -> None:
+    trace = traced(trips(9))
+    trace.to_html(tmp_path / "trips.html", refresh=0.5)
+    assert [each.name for each in tmp_path.iterdir()] == ["trips.html"]
+    assert (tmp_path / "trips.html").read_text(encoding="utf-8") == page(trace, refresh=0.5)
+    for wrong in (0, -1, "2", True, float("nan"), float("inf")):
+        with pytest.raises(QueryError, match="refresh is a number of seconds"):
+            trace.to_html(tmp_path / "trips.html", refresh=wrong)  # type: ignore[arg-type]
