@@ -198,6 +198,8 @@ class FieldNotFound(QueryError, AttributeError):
             what, otherwise = f"there is no field {name!r}", "a field is written as e.name, or e['name']"
         else:
             what, otherwise = f"{bare.__name__!r} payloads have no attribute {name!r}", "a bare payload is e itself"
+        if fields == ["_0", "_1"]:
+            otherwise = "the payload is a pair: e[0] and e[1], of a query over each group its key and its result"
         super().__init__(
             f"{what}; the {'fields' if bare is None else 'attributes'} are: {', '.join(fields) or '(none)'}",
             hint=f"did you mean {close!r}?" if close else otherwise,

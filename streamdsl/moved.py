@@ -6,7 +6,7 @@ import warnings
 from importlib import import_module
 from typing import Final
 
-from streamdsl.errors import level_of_caller
+from streamdsl.errors import level_of_caller, with_hint
 
 MOVED: Final[dict[str, str]] = {
     "Emit": "emit",
@@ -30,6 +30,9 @@ MOVED: Final[dict[str, str]] = {
 }
 """The module of `streamdsl` that each old name is in now."""
 
+_ELSEWHERE: Final = {"len": "count", "mean": "avg", "nunique": "count_distinct", "size": "count", "std": "stddev"}
+"""Names of aggregates in other libraries, and their names here."""
+
 
 def moved(name: str) -> object:
     """Return what an old name stands for, with a warning at the line that asks the package; raises `AttributeError` for others.
@@ -39,7 +42,8 @@ def moved(name: str) -> object:
     <class 'streamdsl.temporal.lifetime.Lifetime'>
     """
     if name not in MOVED:
-        raise AttributeError(f"module 'streamdsl' has no attribute {name!r}", name=name)
+        hint = f"it is called {_ELSEWHERE[name]!r} here" if name in _ELSEWHERE else None
+        raise AttributeError(with_hint(f"module 'streamdsl' has no attribute {name!r}", hint), name=name)
     place = f"streamdsl.{MOVED[name]}"
     warnings.warn(
         f"streamdsl.{name} has moved: write {place}.{name}; the next version has the old name no more",

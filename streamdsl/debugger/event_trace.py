@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
-from streamdsl.debugger.answers import Effects, InputCause, OperatorEffect, Why
+from streamdsl.debugger.answers import Effects, InputCause, OperatorEffect, Why, row_text
 from streamdsl.debugger.input_rows import InputRow, ticked
 from streamdsl.debugger.lineage import Rows, copies, same
 from streamdsl.debugger.moment import Moment
@@ -275,7 +275,8 @@ class EventTrace(Completed, Displayed):
         try:
             le, re, payload = row
         except (TypeError, ValueError):
-            raise QueryError(f"{shortened(row)} is no row", hint="(le, re, payload), or an event of trace.output") from None
+            hint = "(le, re, payload), as in trace.cht(), or an event of trace.output; why_not takes a predicate too"
+            raise QueryError(f"{shortened(row)} is no row", hint=hint) from None
         return CHTRow(*EventReader(self.recording.unit).lifetime(0, le, re), as_payload(plain(payload)))
 
     def _last_with(self, row: CHTRow[Any]) -> int:
@@ -285,10 +286,17 @@ class EventTrace(Completed, Displayed):
             there += sum(n for each, n in _changes(push) if same(each) == same(row))
             last = number if there > 0 else last
         if not last and self.recording.is_whole:
-            raise QueryError(
-                f"the output has never had the row {shortened(row)}", hint="trace.why_not(row) says why an answer is missing"
-            )
+            raise self._never_had(row)
         return last or len(self.recording.pushes)
+
+    def _never_had(self, row: CHTRow[Any]) -> QueryError:
+        """Return the error for a row that the output never had, with the rows of its lifetime that it had."""
+        unit = self.recording.unit
+        rows = (each for push in self.recording.pushes for each, n in _changes(push) if n > 0)
+        alike = dict.fromkeys(row_text(each, unit) for each in rows if each[:2] == row[:2])
+        had = f"with its lifetime it had {'; '.join(islice(alike, 3))}; " if alike else ""
+        hint = f"{had}trace.why_not(row) says why an answer is missing"
+        return QueryError(f"the output has never had the row {row_text(row, unit)}", hint=hint)
 
     def _why_changed(self, event: Retract) -> Why:
         """Return what took a row back, and where what has taken its place comes from."""

@@ -232,8 +232,15 @@ class Schema:
         wanted = self.cls.__name__ if self.cls else self.shape.value
         return SchemaError(
             f"payload {shortened(payload)} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
-            hint="every payload of a stream has the same fields; None is a value",
+            hint=self.hint_of_payloads,
         )
+
+    @property
+    def hint_of_payloads(self) -> str:
+        """What an error says of a payload that does not fit."""
+        if self.cls is None:
+            return "every payload of a stream has the same fields; None is a value"
+        return f"every payload of this stream is an instance of its class: {self.cls.__name__}(...)"
 
     def __repr__(self) -> str:
         return f"{self.cls.__name__ if self.cls else 'Schema'}({', '.join(self.names)})"

@@ -20,6 +20,8 @@ from streamdsl.temporal.time import Ticks
 
 PHYSICAL: Final = ("kind", "id", "le", "re", "re_new")
 """The columns of a physical frame, before the payload's."""
+_NAMED: Final = "name the columns of the times with start= and end= (no end: point events)"
+_RENAMED: Final = "; run, push and jobs read 'le' and 're': rename them"
 PayloadLike: TypeAlias = type | Schema | None
 
 
@@ -156,7 +158,7 @@ class Layout:
         missing = [name for name in times if name not in columns.names]
         if missing:
             error = _no_columns(missing, columns.names, file)
-            raise SchemaError(str(error), hint="name the columns of the times with start= and end= (no end: point events)")
+            raise SchemaError(str(error), hint=_NAMED + _RENAMED if start == "le" else _NAMED)
         check_roles(start, end)
         payloads = payloads_of(columns, times, payload, file)
         return cls(start, end, unit or unit_of(columns.times(name) for name in times), payloads, file)

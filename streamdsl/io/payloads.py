@@ -87,5 +87,5 @@ def _other_payload(schema: Schema, payload: Any) -> SchemaError:
         )
     return SchemaError(
         f"payload {shortened(payload)} does not fit its stream of {wanted} payloads with the fields: {', '.join(schema.names)}",
-        hint="every payload of a stream has the same fields; None is a value",
+        hint=schema.hint_of_payloads,
     )

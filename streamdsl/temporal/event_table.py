@@ -256,7 +256,12 @@ class EventTable:
         if event.le > event.re:
             raise self._malformed(event, "its LE {} is after its RE {}", event.le, event.re)
         if not is_numbered and not self._is_free(event.id):
-            raise self._malformed(event, f"an event with the id {event.id!r} is known already")
+            raise EventError(
+                event,
+                f"an event with the id {event.id!r} is known already",
+                where=self.name,
+                hint="each insertion has an id of its own; sd.correct(event, payload, new_id) replaces one that was sent",
+            )
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":

@@ -178,7 +178,7 @@ def sync_time(event: Insert[Any] | Retract | Cti) -> int:
     if isinstance(event, Retract):
         return min(event.re, event.re_new)
     if not isinstance(event, Cti):
-        raise EventError(f"{event!r} is no event, and has no sync time", hint="sd.Insert, sd.Retract, or sd.Cti")
+        raise EventError(event, "it is no event, and has no sync time", hint="sd.Insert, sd.Retract, or sd.Cti")
     return event.time
 
 
@@ -233,5 +233,5 @@ def correct(event: Insert[T], payload: T, new_id: Hashable) -> tuple[Retract, In
     (3, 'y')
     """
     if not isinstance(event, Insert):
-        raise EventError(f"an insertion is corrected, not {event!r}", hint="correct(event, payload, new_id)")
+        raise EventError(event, "an insertion is corrected, nothing else", hint="correct(event, payload, new_id)")
     return Retract(event.id, event.le, event.re, event.le, event.payload), Insert(new_id, event.le, event.re, payload)

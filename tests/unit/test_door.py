@@ -60,6 +60,12 @@ def test_old_names_are_errors_in_this_project() -> None:
         _ = sd.check
 
 
+def test_the_name_that_another_library_has_for_an_aggregate_is_told_the_one_here() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'mean'\nHint: it is called 'avg' here"):
+        sd.mean  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(sd, "std")
+
+
 def test_new_places_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

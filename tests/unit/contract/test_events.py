@@ -27,6 +27,29 @@ def test_events_are_immutable_comparable_and_can_be_pickled() -> None:
     assert (old, new) == (Retract("a", 3, INFINITY, 3, "x"), Insert("b", 3, INFINITY, "y"))
 
 
+def test_what_is_no_event_is_refused_by_what_takes_one() -> None:
+    with pytest.raises(
+        EventError, match=r"event 'a' is refused: an insertion is corrected(.|\n)*Hint: correct\(event, payload, new_id"
+    ):
+        sd.correct("a", "y", "b")  # type: ignore[arg-type]
+    with pytest.raises(EventError, match=r"event 7 is refused: it is no event(.|\n)*Hint: sd\.Insert"):
+        sd.sync_time(7)  # type: ignore[arg-type]
+
+
+def test_a_second_event_of_an_id_is_told_how_a_payload_is_replaced() -> None:
+    session = sd.source("s").open()
+    session.push([sd.point("a", 3, "x")])
+    with pytest.raises(EventError, match=r"known already(.|\n)*Hint: .*sd\.correct\(event, payload, new_id\)"):
+        session.push([sd.point("a", 3, "y")])
+
+
+def test_a_field_of_a_result_of_each_group_is_told_where_it_is() -> None:
+    changes = sd.from_rows([(1, 2, {"k": "a", "v": 1})]).group_by("k").apply(lambda g: g.to_edges())
+    with pytest.raises(FieldNotFound, match=r"fields are: _0, _1\nHint: the payload is a pair: e\[0\] and e\[1\], of a query"):
+        changes.where(lambda e: e.v > 0)  # type: ignore[attr-defined]
+    assert len(changes.where(lambda e: e[1]["v"] > 0).run()) == 1
+
+
 def test_chts_are_multisets_in_which_ids_zero_lengths_and_number_types_do_not_count() -> None:
     nan = float("nan")
     assert CHT.from_rows([(1, 5, {"x": nan}), (1, 5, 1)]) == CHT.from_rows([(1, 5, 1.0), (1, 5, Record(x=nan)), (3, 3, "gone")])

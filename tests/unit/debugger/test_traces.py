@@ -301,6 +301,7 @@ def test_questions_that_make_no_sense_are_refused() -> None:
     for ask, says in (
         (lambda: trace.why(sd.Cti(3)), "no lineage"),
         (lambda: trace.why((0, 10, {"n": 99, "most": 1})), "never had"),
+        (lambda: trace.why((0, 10, {"n": 1})), "with its lifetime it had"),
         (lambda: trace.why(sd.point("z", 3, 1)), "not in the output"),
         (lambda: trace.effects(sd.point("z", 3, 1)), "did not come in"),
         (lambda: trace.effects(sd.Cti(3)), "changes no row"),
