@@ -58,7 +58,7 @@ def chart(timeline: Timeline, fields: Sequence[str], by: str | None) -> alt.VCon
     axis = TimeAxis.over(timeline.times, timeline.unit, 0, WIDTH, 24)
     panels = [panel for lane in timeline.lanes[:-1] for panel in _Panel(lane, axis).bars()]
     last = _Panel(timeline.lanes[-1], axis)
-    panels += [last.steps(steps_of(last.lane, fields, by, axis, BINS))] if fields else last.bars()
+    panels += [last.steps(steps_of(last.lane, fields, by, axis, BINS), ", ".join(fields))] if fields else last.bars()
     return _zooming(panels).resolve_scale(x="shared")
 
 
@@ -87,8 +87,8 @@ class _Panel:
         note = f"{said(len(self.lane), BINS, np.array(counts))}; below, {len(sample)} of them"
         return [self._titled(self._density(counts), note), self._rows(sample, self._lines(sample))]
 
-    def steps(self, steps: Levels) -> Any:
-        """Return the values of fields as steps, or of many rows their mean and range by bin."""
+    def steps(self, steps: Levels, title: str) -> Any:
+        """Return the values of fields as steps, or of many rows their mean and range by bin; the title is that of their axis."""
         names = list(steps.series)
         scale = alt.Scale(domain=names, range=[COLOURS[n % len(COLOURS)] for n in range(len(names))])
         legend = alt.Legend(title=steps.title, orient="top") if len(names) > 1 else None
@@ -100,11 +100,11 @@ class _Panel:
         joins = [{**each._asdict(), "series": names[each.series], "at": self._time(each.at)} for each in steps.rises]
         base = self._base(levels, "le").encode(x2="re:Q", color=colour, tooltip=_TIP)
         layers = [
-            base.mark_rule(strokeWidth=2.5).encode(y=_values("value")),
-            self._base(joins, "at").mark_rule(strokeWidth=1).encode(y=_values("before"), y2="after:Q", color=colour),
+            base.mark_rule(strokeWidth=2.5).encode(y=_values("value", title)),
+            self._base(joins, "at").mark_rule(strokeWidth=1).encode(y=_values("before", title), y2="after:Q", color=colour),
         ]
         if steps.is_binned:
-            layers.insert(0, base.mark_rect(opacity=0.25).encode(y=_values("low"), y2="high:Q"))
+            layers.insert(0, base.mark_rect(opacity=0.25).encode(y=_values("low", title), y2="high:Q"))
         return self._titled(alt.layer(*layers, *self._ctis()).properties(width=WIDTH, height=STEPS), steps.note)
 
     def _titled(self, panel: Any, note: str = "") -> Any:
@@ -197,5 +197,5 @@ class _Panel:
         return shown * 1000 / PER_SECOND[self.axis.unit or "us"] if is_calendar(self.axis.unit) else shown
 
 
-def _values(name: str) -> Any:
-    return alt.Y(f"{name}:Q", title=None, scale=alt.Scale(zero=False))
+def _values(name: str, title: str) -> Any:
+    return alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=False))

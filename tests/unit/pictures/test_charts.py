@@ -135,6 +135,7 @@ def test_several_fields_have_a_line_each_and_inputs_stay_bars() -> None:
     assert len(drawn(source, "bar")) == 5 - len(drawn(source, "point"))
     assert {row["series"] for row in drawn(values, "rule") if "series" in row} == {"v", "w"}
     (both,) = panels(ROWS.run().chart(y=["v", "w"], by="k"))
+    assert {layer["encoding"]["y"]["title"] for layer in both["layer"]} == {"v, w"}
     assert {row["series"] for row in drawn(both, "rule")} == {"a v", "a w", "b v", "b w"}
 
 
