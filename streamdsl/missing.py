@@ -25,6 +25,7 @@ _ELSEWHERE: Final = {
 }
 """Names of methods in other libraries, and their names here."""
 
+_OF_FRAMES: Final = frozenset({"to_csv", "to_excel", "to_json", "to_parquet", "to_sql"})
 _AGGREGATES: Final = ("aggregate", "aggregate_as", "count", "sum", "avg", "min", "max", "median", "first", "last", "top_k")
 _OF_GROUPS: Final = "a query over each group follows: .tumbling_window(10).aggregate(n=sd.count()), or .apply(lambda g: ...)"
 _OF_ROWS: Final = "aggregate it first: .aggregate(n=sd.count()), or .apply(MyUDO()); where and select stand before the window"
@@ -61,6 +62,8 @@ def _instead(cls: type, name: str) -> str | None:
     windowed = "aggregate" in there
     if wanted in _AGGREGATES:
         return f"write .aggregate(n=sd.{wanted}(...))" if windowed else _IN_WINDOWS
+    if name in _OF_FRAMES and "to_pandas" in there:
+        return f"to_pandas().{name}(...) writes the answer"
     if close := closest(name, there):
         return f"did you mean {close!r}?"
     return _OF_ROWS if windowed else None if "run" in there else _OF_GROUPS

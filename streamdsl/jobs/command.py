@@ -73,11 +73,21 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 def _job(options: argparse.Namespace) -> Job:
     query = named_query(options.query, "run")
     named = runnable_sources(query._node)
-    by_name = BY_SUFFIX.get(options.output.suffix, FORMATS["parquet"]).name
-    kind = options.format or ("table" if options.checkpoint else by_name)
+    kind = options.format or ("table" if options.checkpoint else _format_by_name(options.output))
     inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)
     settings = {name: getattr(options, name) for name in _SETTINGS}
     return Job(query, inputs, options.output, kind, **settings)
+
+
+def _format_by_name(output: Path) -> str:
+    """Return the format that the name of an answer ends with, Parquet for a name without an end."""
+    if output.suffix and output.suffix not in BY_SUFFIX:
+        known = ", ".join(BY_SUFFIX)
+        raise QueryError(
+            f"no format is written to {output.name!r}: of {output.suffix!r} none is known",
+            hint=f"--format parquet says which; or a name that ends in one of {known}",
+        )
+    return BY_SUFFIX.get(output.suffix, FORMATS["parquet"]).name
 
 
 def _run(job: Job, engine: str) -> None:

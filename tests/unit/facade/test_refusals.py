@@ -92,6 +92,7 @@ REFUSED: list[Any] = [
     (lambda: trips.tumbling_window(5).aggregate(n=Fares()), QueryError, ("n=", "n=Fares(...).of(lambda")),  # type: ignore[call-overload]
     (lambda: trips.filter(lambda e: e.fare > 5), MethodNotFound, ("a Stream has no 'filter'", "'where' here")),  # type: ignore[attr-defined]
     (lambda: trips.tumblin_window(5), MethodNotFound, ("'tumblin_window'", "did you mean 'tumbling_window'")),  # type: ignore[attr-defined]
+    (lambda: trips.to_parquet("out"), MethodNotFound, ("'to_parquet'", "to_pandas().to_parquet(...)")),  # type: ignore[attr-defined]
     (lambda: trips.aggregate(n=sd.count()), MethodNotFound, ("'aggregate'", "in windows", ".snapshot_window()")),  # type: ignore[attr-defined]
     (lambda: trips.group_by("zone").mean(), MethodNotFound, ("a GroupedStream", "in windows")),  # type: ignore[attr-defined]
     (lambda: trips.group_by("zone").run(), MethodNotFound, ("each group", ".apply(lambda g: ...)")),  # type: ignore[attr-defined]

@@ -165,9 +165,19 @@ def test_what_cannot_be_run_is_said(folder: Path, options: tuple[str, ...], caps
     assert not (folder / "out").exists()
 
 
+def test_an_answer_is_not_written_under_the_name_of_another_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "csv", range(1))
+    named = ("--input", "cars=in", "--output", "out.xlsx")
+    assert run(*named) == 2
+    said = capsys.readouterr().err
+    assert "no format is written to 'out.xlsx': of '.xlsx' none is known\nHint: --format parquet says which" in said
+    assert not (folder / "out.xlsx").exists()
+    assert run(*named, "--format", "parquet") == 0
+
+
 def test_what_is_there_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(folder / "in", "csv", range(1))
-    assert run("--input", "cars=in", "--output", "rides.py") == 2
+    assert run("--input", "cars=in", "--output", "rides.py", "--format", "csv") == 2
     assert "the output rides.py exists already" in capsys.readouterr().err
 
 
