@@ -97,6 +97,7 @@ class _Film:
             "rows": self._rows,
             "moments": moments,
             "answers": answers,
+            "late": self._late(),
             "operators": list(self._operators),
             "notes": self.notes,
         }
@@ -148,6 +149,16 @@ class _Film:
             return [push, source, "insert", cut(str(event.id), _ID), *ends, None, cut(event.payload, _PAYLOAD), text]
         new = "deleted" if event.re_new <= event.le else format_time(event.re_new, unit)
         return [push, source, "retract", cut(str(event.id), _ID), *ends, str(event.re_new), "", f"{text} → {new}"]
+
+    def _late(self) -> dict[int, str]:
+        """Return what was wrong with events that came too late, by their numbers."""
+        found = {}
+        for row in Moment(self.recording, self.pushes).rows:
+            numbers = dict(zip(map(id, row.events), self._inputs[row.number], strict=False))
+            for each in row.rejected:
+                number = next(numbers[id(event)] for event in row.events if event == each.event)
+                found[number] = f"it broke the CTI {format_time(each.cti, self.recording.unit)}, {each.reason}"
+        return found
 
     def _answers(self, why: Iterable[Event[Any]] | None) -> dict[int, dict[str, Any]]:
         """Return what `why` says of answers, by the numbers of their events."""

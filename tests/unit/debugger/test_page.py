@@ -187,6 +187,19 @@ def zone_of(data: Any, event: list[Any]) -> str:
     return str(data["events"][event[9]][7].split()[0])
 
 
+@pytest.mark.parametrize(("policy", "reason"), [("drop", "dropped"), ("adjust", "its LE became the CTI")])
+def test_events_that_came_too_late_are_marked(policy: Any, reason: str) -> None:
+    session = sd.source("trips", on_violation=policy).tumbling_window(10).aggregate(n=sd.count()).open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, 1), sd.Cti(5)])
+    session.push([sd.interval("b", 2, 9, 1), sd.interval("c", 6, 9, 1)])
+    data = data_of(trace)
+    ((number, what),) = data["late"].items()
+    assert data["events"][int(number)][1:4] == ["trips", "insert", "b"]
+    assert what.startswith("it broke the CTI 5, ")
+    assert reason in what
+
+
 def test_long_recordings_say_what_the_page_leaves_out() -> None:
     trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
