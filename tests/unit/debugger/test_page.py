@@ -234,7 +234,8 @@ def in_browser(trace: EventTrace, tmp_path: Path, script: str, place: str = "", 
     )
     path = tmp_path / "page.html"
     path.write_text(page(trace, refresh=refresh).replace("<head>", f"<head>{trap}", 1) + asked, encoding="utf-8")
-    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri() + place]
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,800", "--dump-dom"]
+    command.append(path.as_uri() + place)
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "data-error" not in shown, re.findall(r'data-error="([^"]*)"', shown)
     (found,) = re.findall(r'data-found="([^"]*)"', shown)
@@ -329,6 +330,14 @@ def test_the_page_steps_plays_and_stops_at_what_is_found(tmp_path: Path) -> None
         return [start, two, events[found][PAYLOAD], none, visible(lanes.get("trips")).length];
     """
     assert in_browser(trace, tmp_path, script) == [0, 2, "zone='A' fare=7", True, 3]
+
+
+@in_a_browser
+def test_the_page_fills_its_window_with_notes_and_without(tmp_path: Path) -> None:
+    script = "const box = document.querySelector('main').getBoundingClientRect();"
+    script += "return [$('notes').hidden, innerHeight - box.bottom];"
+    assert in_browser(traced(trips(9)), tmp_path, script) == [True, 0]
+    assert in_browser(traced(trips(*[9] * (MOST_MOMENTS + 5))), tmp_path, script) == [False, 0]
 
 
 @in_a_browser
