@@ -54,7 +54,6 @@ SLOW = {
     "html",
     "http",
     "importlib.resources",
-    "ipaddress",
     "lzma",
     "multiprocessing",
     "tempfile",
