@@ -81,15 +81,8 @@ def usual_float(x: str) -> str:
     return f"{x} IS NULL OR (abs({x}) < {double(_NEAR_BELOW)} AND {x} * {last} = rint({x} * {last}))"
 
 
-def with_digits(x: str) -> str:
-    """Return the SQL of a float that has digits, 0 in place of null and of one that has none."""
-    return f"if(abs({x}) < {double(BELOW)}, {x}, 0D)"
-
-
-def float_columns(x: str, usual: str, small: str, retracts: bool) -> list[BufferColumn]:
+def float_columns(x: str, usual: str, retracts: bool) -> list[BufferColumn]:
     """Return the buffer columns of an exact sum of floats: near digits, far digits, and what has no digits.
-
-    `usual` is its `usual_float`, and `small` what it is `with_digits`.
 
     All but the near digits are null if all floats are usual. What has no digits is added with rounding: bits below the last,
     which larger sums lose anyway, unless they are retracted; and numbers that are too large, next to which nothing else counts
@@ -105,7 +98,10 @@ def float_columns(x: str, usual: str, small: str, retracts: bool) -> list[Buffer
     def unusual(value: str) -> str:
         return f"if({usual}, NULL, {value})"
 
-    digits = [*(added(digit(small, k, FAR[0])) for k in NEAR), *(added(unusual(digit(small, k, FAR[0]))) for k in FAR)]
+    def of(k: int) -> str:
+        return f"if(abs({x}) < {double(BELOW)}, {digit(x, k, FAR[0])}, 0L)"
+
+    digits = [*(added(of(k)) for k in NEAR), *(added(unusual(of(k))) for k in FAR)]
     if not retracts:
         return [*digits, BufferColumn(f"sum({unusual(rest)})"), BufferColumn(f"sum({unusual(large)})")]
     sizes = f"sum({unusual(f'abs({finite})')})"

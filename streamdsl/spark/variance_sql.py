@@ -33,9 +33,8 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
     if whole:
         parts, sums, squares = _integer_parts(), exact_sums.integer_columns("{x}"), _integer_squares()
     else:
-        small = exact_sums.with_digits("{x}")
-        parts, squares = (exact_sums.usual_float("{x}"), small, *_square(small)), _float_squares()
-        sums = exact_sums.float_columns("{x}", "{x1}", "{x2}", retracts)
+        parts, squares = (exact_sums.usual_float("{x}"), *_square("{x}")), _float_squares()
+        sums = exact_sums.float_columns("{x}", "{x1}", retracts)
     made = _VarianceColumns(whole, len(sums), len(squares))
     steps = made.digits, made.pairs, made.products, made.difference
 
@@ -48,8 +47,9 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
 
 
 def _square(x: str) -> tuple[str, str]:
-    """Return the SQL of the square of a float and of what rounding lost."""
-    return f"({x} * {x})", _lost(x, x)
+    """Return the SQL of the square of a float and of what rounding lost; 0 where the float is too large."""
+    small = f"if(abs({x}) < {double(exact_sums.BELOW)}, {x}, 0D)"
+    return f"({small} * {small})", _lost(small, small)
 
 
 def _lost(a: str, b: str) -> str:
@@ -64,10 +64,10 @@ def _halves(x: str) -> tuple[str, str]:
 
 
 def _float_squares() -> list[BufferColumn]:
-    """Return the buffer columns of squares of floats; the third part is the square, the fourth what rounding lost."""
-    both = {k: f"({digit('{x3}', k, _FAR[0])} + {digit('{x4}', k, _FAR[0])})" for k in (*_NEAR, *_FAR)}
+    """Return the buffer columns of squares of floats, whose parts are `usual`, the square, and what rounding lost."""
+    both = {k: f"({digit('{x2}', k, _FAR[0])} + {digit('{x3}', k, _FAR[0])})" for k in (*_NEAR, *_FAR)}
     lowest = double(2.0 ** (32 * _FAR[-1]))
-    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x3}", "{x4}"))
+    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x2}", "{x3}"))
     large = f"cast(abs({{x}}) >= {double(exact_sums.BELOW)} as bigint)"
     far = [*(both[k] for k in _FAR), rest, large]
     return [*(added(both[k]) for k in _NEAR), *(added(f"if({{x1}}, NULL, {each})") for each in far)]
