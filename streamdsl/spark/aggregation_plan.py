@@ -64,6 +64,7 @@ class AggregationPlan:
     aggregates: list[NativeAggregate]
     points: bool = False
     """Whether each row is a point event, which lives for one chronon."""
+    has_text_key: bool = False
 
     @property
     def arguments(self) -> list[str]:

@@ -90,7 +90,8 @@ def _python_stage(low: LoweringContext, node: Windowed, flow: Flow, scope: Group
 def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, scope: GroupScope) -> Flow:
     """Return the flow of windows, whose frame has a column per aggregate."""
     aggregates = native_aggregates(node, scope.env(flow, low.label(node)), low.exact)
-    plan = AggregationPlan(flow.key_columns, aggregates, flow.points or node.input.fixed_duration == 1)
+    points, texts = flow.points or node.input.fixed_duration == 1, any(key.type.ddl == "string" for key in flow.keys)
+    plan = AggregationPlan(flow.key_columns, aggregates, points, texts)
     made = WINDOW_AGGREGATIONS[type(node.windows)](node.windows, plan, low.until)
     shown = ["le", "re", *flow.key_columns]
     return flow.then(lambda df: plan.results(made(df), shown), record_type(plan.aggregates))
@@ -130,13 +131,13 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
 
     def copied(df: Any) -> Any:
         rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
-        return _aggregated(rows, [*plan.keys, "w"], plan.update()).selectExpr(*shown)
+        return _aggregated(plan, rows, ["w"], plan.update()).selectExpr(*shown)
 
     def merged(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
-        parts = _aggregated(rows, [*plan.keys, "lo", "hi"], plan.update())
+        parts = _aggregated(plan, rows, ["lo", "hi"], plan.update())
         spread = parts.selectExpr(*plan.keys, "explode(sequence(lo, hi)) as w", *plan.buffer_columns)
-        return _aggregated(spread, [*plan.keys, "w"], plan.merge()).selectExpr(*shown)
+        return _aggregated(plan, spread, ["w"], plan.merge()).selectExpr(*shown)
 
     few = plan.points and windows.size <= _MAX_SPREAD * windows.hop
     return merged if plan.mergeable and not few else copied
@@ -153,7 +154,7 @@ def _running_snapshots(plan: AggregationPlan, df: Any) -> Any:
     """Return snapshots by running sums over endpoints: rows are added at their LE and retracted at their RE."""
     rows = df.selectExpr(*plan.keys, "le", "re", *plan.arguments)
     signed = rows.selectExpr("*", "stack(2, le, 1L, re, -1L) as (t, s)")
-    sums = _aggregated(signed, [*plan.keys, "t"], [*plan.signed(), "sum(s) as n"])
+    sums = _aggregated(plan, signed, ["t"], [*plan.signed(), "sum(s) as n"])
     along = window_clause(plan.keys, "t", " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     running = [f"sum({name}) {along} as {name}" for name in (*plan.buffer_columns, "n")]
     return sums.selectExpr(*plan.keys, "t as le", f"lead(t) {window_clause(plan.keys, 't')} as re", *running).where("n > 0")
@@ -163,9 +164,9 @@ def _ranked_snapshots(plan: AggregationPlan, df: Any) -> Any:
     """Return snapshots by ranks of endpoints: a row is a member of those from the rank of its LE up to that of its RE."""
     rows, windows = df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments), snapshots(df, plan.keys)
     if plan.mergeable:
-        rows = _aggregated(rows, [*plan.keys, "le", "re"], plan.update())
+        rows = _aggregated(plan, rows, ["le", "re"], plan.update())
     added = plan.merge() if plan.mergeable else plan.update()
-    whole = _aggregated(in_snapshots(rows, windows, plan.keys), [*plan.keys, "r"], added)
+    whole = _aggregated(plan, in_snapshots(rows, windows, plan.keys), ["r"], added)
     return with_bounds(whole, windows, plan.keys).selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
 
 
@@ -175,7 +176,7 @@ def _of_members(windows: Windows, plan: AggregationPlan, until: int) -> Aggregat
 
     def made(df: Any) -> Any:
         rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
-        whole = _aggregated(rows, [*plan.keys, "wle", "wre"], plan.update())
+        whole = _aggregated(plan, rows, ["wle", "wre"], plan.update())
         return whole.selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
 
     return made
@@ -189,7 +190,7 @@ def _count(windows: Count, plan: AggregationPlan, until: int) -> Aggregation:
 
     def made(df: Any) -> Any:
         counted = df.where(f"{position} < {integer(INFINITY)}").selectExpr(*plan.keys, f"{position} as t", *plan.arguments)
-        parts = _aggregated(counted, [*plan.keys, "t"], plan.update())
+        parts = _aggregated(plan, counted, ["t"], plan.update())
         following = window_clause(plan.keys, "t", f" ROWS BETWEEN CURRENT ROW AND {windows.n - 1} FOLLOWING")
         last = f"lead(t, {windows.n - 1}) {window_clause(plan.keys, 't')} as last"
         whole = parts.selectExpr(*plan.keys, "t as le", last, *plan.merge(f" {following}")).where("last IS NOT NULL")
@@ -207,7 +208,7 @@ def _session(windows: Session, plan: AggregationPlan, until: int) -> Aggregation
         numbered = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
         # Aggregates read the columns le and re of rows, so the session's bounds need other names.
         ends = ["min(le) as wle", "max(reach) as wre"]
-        whole = _aggregated(numbered, [*plan.keys, "session"], [*ends, *plan.update()])
+        whole = _aggregated(plan, numbered, ["session"], [*ends, *plan.update()])
         sessions = whole.selectExpr(*plan.keys, "wle as le", "wre as re", *plan.buffer_columns)
         return sessions.where(f"re <= {integer(until)}")
 
@@ -221,13 +222,15 @@ def _only_in_python(why: str) -> Callable[[Any, AggregationPlan, int], Aggregati
     return refuse
 
 
-def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
-    """Return aggregates by keys, of which the last stands in a struct, as Spark's own windows do.
+def _aggregated(plan: AggregationPlan, df: Any, by: Sequence[str], aggregates: Sequence[str]) -> Any:
+    """Return aggregates by the plan's keys and other columns, of which the last stands in a struct if a key is a text.
 
-    Spark's generated code first looks for a group of plain keys in a small map of its own. Groups come and go with time, so that
-    map is soon full of old ones, and each row is looked for twice, a text byte by byte.
+    Spark's generated code first looks for a group of plain keys in a small map of its own, which hashes texts byte by byte.
+    Groups come and go with time, so the map is soon full of old ones, and each row is looked for twice. It takes no structs.
     """
-    *others, last = keys
+    if not plan.has_text_key:
+        return df.groupBy(*plan.keys, *by).agg(*map(expr, aggregates))
+    *others, last = [*plan.keys, *by]
     names = [text.rsplit(" as ", 1)[1] for text in aggregates]
     grouped = df.groupBy(*others, expr(f"named_struct('{last}', {last}) as last_key")).agg(*map(expr, aggregates))
     return grouped.selectExpr(*others, f"last_key.{last} as {last}", *names)
