@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import pytest
 
@@ -27,6 +27,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 class Zone(NamedTuple):
     name: str
     level: int | None
+
+
+class Reading(TypedDict):
+    k: str | None
+    f: float | None
 
 
 def counted(group: sd.Stream[Any]) -> sd.Stream[Any]:
@@ -63,6 +68,29 @@ def test_keys_that_python_computes(name: str) -> None:
     query = stream().group_by(PYTHON_KEYS[name]).apply(counted)
     assert any("Python (Arrow), one call per group" in said for said in explained(query).values())
     check(query, {"s": history(4, 20)})
+
+
+WINDOWS: dict[str, Callable[[Any], Any]] = {
+    "tumbling": lambda g: g.tumbling_window(5),
+    "hopping, merged": lambda g: g.hopping_window(20, 3),
+    "snapshot": lambda g: g.snapshot_window(),
+    "session": lambda g: g.session_window(2),
+    "count": lambda g: g.count_window(3),
+}
+
+
+@pytest.mark.parametrize("aggregates", ["sums", "members"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_in_groups_by_texts_of_which_some_are_null(name: str, aggregates: str) -> None:
+    """Such groups are made of structs, which Spark's generated code looks for in another map than plain keys."""
+    words = ["", "a", "A", "ä", "a\0", "a long name of a road", None]
+    rows = [(3 * n % 31, 3 * n % 31 + 1 + n % 9, {"k": words[n % 7], "f": n / 10 if n % 5 else None}) for n in range(60)]
+    sums: dict[str, Any] = {"n": sd.count(), "mean": sd.avg(lambda e: e.f), "spread": sd.stddev(lambda e: e.f)}
+    members: dict[str, Any] = {"middle": sd.median(lambda e: e.f), "kinds": sd.count_distinct(lambda e: e.f)}
+    declared = sd.source("s", Reading)
+    query = WINDOWS[name](declared.group_by("k")).aggregate(**(sums if aggregates == "sums" else members))
+    found = check(query, {"s": sd.CHT.from_rows(rows)}, native=True)
+    assert {row.payload.k for row in found} == set(words)
 
 
 def test_nan_and_zeros_are_keys() -> None:

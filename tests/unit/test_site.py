@@ -12,7 +12,7 @@ import pytest
 
 from tests import site_pages
 from tests.architecture.test_pages import ROOT
-from tests.unit.debugger.test_page import BROWSER, FLAGS
+from tests.unit.debugger.test_page import BROWSER, FLAGS, in_a_browser
 
 pytest.importorskip("sphinx", reason="pip install 'streamdsl[docs]'")
 pytestmark = pytest.mark.xdist_group("site")
@@ -45,7 +45,7 @@ def test_the_first_page_leads_to_the_list_of_pages(built: tuple[Path, str]) -> N
     assert (site / "docs" / "index.html").exists()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium")
+@in_a_browser
 def test_a_search_from_a_file_finds_a_word_of_the_glossary_first(built: tuple[Path, str], tmp_path: Path) -> None:
     url = f"{(built[0] / 'search.html').as_uri()}?q=retraction"
     command = [str(BROWSER), *FLAGS.split(), f"--user-data-dir={tmp_path}", "--dump-dom", url]
