@@ -95,23 +95,22 @@ def float_columns(x: str, usual: str, retracts: bool) -> list[BufferColumn]:
     large = f"if(abs({x}) >= {double(BELOW)} AND abs({x}) < {endless}, abs({x}), 0D)"
     found = f"(isnan({x}) OR {x} = {endless})", f"(isnan({x}) OR {x} = -{endless})", f"({finite} <> 0D)"
 
-    def unusual(value: str) -> str:
-        return f"if({usual}, NULL, {value})"
-
     def of(k: int) -> str:
         return f"if(abs({x}) < {double(BELOW)}, {digit(x, k, FAR[0])}, 0L)"
 
-    digits = [*(added(of(k)) for k in NEAR), *(added(unusual(of(k))) for k in FAR)]
+    unusual = f"NOT ({usual})"
+    digits = [*(added(of(k)) for k in NEAR), *(added(of(k), unusual) for k in FAR)]
     if not retracts:
-        return [*digits, BufferColumn(f"sum({unusual(rest)})"), BufferColumn(f"sum({unusual(large)})")]
-    sizes = f"sum({unusual(f'abs({finite})')})"
-    counts = [added(unusual(f"cast({each} as bigint)")) for each in found]
-    return [*digits, added(unusual(finite)), BufferColumn(sizes, signed=sizes), *counts]
+        return [*digits, added(rest, unusual, False), added(large, unusual, False)]
+    sizes = f"sum(abs({finite})) FILTER (WHERE {unusual})"
+    counts = [added(f"cast({each} as bigint)", unusual) for each in found]
+    return [*digits, added(finite, unusual), BufferColumn(sizes, signed=sizes), *counts]
 
 
-def added(value: str) -> BufferColumn:
-    """Return the buffer column that adds a value."""
-    return BufferColumn(f"sum({value})", signed=f"sum(s * {value})")
+def added(value: str, where: str = "", retracts: bool = True) -> BufferColumn:
+    """Return the buffer column that adds a value, of the rows where a condition holds."""
+    of = f" FILTER (WHERE {where})" if where else ""
+    return BufferColumn(f"sum({value}){of}", signed=f"sum(s * {value}){of}" if retracts else None)
 
 
 def digit(x: str, k: int, top: int) -> str:

@@ -70,7 +70,7 @@ def _float_squares() -> list[BufferColumn]:
     rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x2}", "{x3}"))
     large = f"cast(abs({{x}}) >= {double(exact_sums.BELOW)} as bigint)"
     far = [*(both[k] for k in _FAR), rest, large]
-    return [*(added(both[k]) for k in _NEAR), *(added(f"if({{x1}}, NULL, {each})") for each in far)]
+    return [*(added(both[k]) for k in _NEAR), *(added(each, "NOT {x1}") for each in far)]
 
 
 def _integer_parts() -> tuple[str, ...]:
