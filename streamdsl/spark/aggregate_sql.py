@@ -93,9 +93,10 @@ def _total(
     parts: tuple[str, ...] = ()
     if value.kind != "int":
         # What weighs values reads the window, which is known after the parts are computed.
-        parts = (exact_sums.usual_float(of),) if of == "{x}" else ()
-        usual, retracts = "{x1}" if parts else exact_sums.usual_float(of), isinstance(node.windows, Snapshot)
-        sums, total = exact_sums.float_columns(of, usual, retracts), exact_sums.float_sum
+        tests = exact_sums.usual_float(of), exact_sums.with_digits(of)
+        parts = tests if of == "{x}" else ()
+        usual, small = ("{x1}", "{x2}") if parts else tests
+        sums, total = exact_sums.float_columns(of, usual, small, isinstance(node.windows, Snapshot)), exact_sums.float_sum
     elif of != "{x}":
         sums, total = [BufferColumn(f"try_sum({of})")], exact_sums.decimal_sum
     else:

@@ -34,8 +34,8 @@ Step: TypeAlias = Callable[[Sequence[str]], list[str]]
 class NativeAggregate:
     """An aggregate as SQL: its argument (null where a row does not count), its buffer, and its result from the buffer.
 
-    `parts` are computed from the argument `{x}` before the aggregation. Each of `steps` returns columns that are computed after
-    it, given all that are there; the result is computed from the buffer's columns and those of all steps.
+    `parts` are computed before the aggregation from the argument `{x}` and the parts before them. Each of `steps` returns columns
+    that are computed after it, given all that are there; the result is computed from the buffer's columns and those of all steps.
     """
 
     argument: Sql
@@ -68,9 +68,13 @@ class AggregationPlan:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments as columns `x0`, `x1`, ..., and their parts as `x0_1`, ..."""
-        texts = [part.format(x=agg.argument.text) for agg in self.aggregates for part in ("{x}", *agg.parts)]
-        return [f"{text} as {name}" for text, name in zip(texts, self.argument_columns, strict=True)]
+        """The arguments as columns `x0`, `x1`, ..., and their parts as `x0_1`, ..., which read the columns before them."""
+        made = []
+        for agg, names in zip(self.aggregates, self._names, strict=True):
+            given = _columns(names)
+            made += [f"{agg.argument.text} as {names[0]}"]
+            made += [f"{part.format(**given)} as {name}" for part, name in zip(agg.parts, names[1:], strict=True)]
+        return made
 
     @property
     def argument_columns(self) -> list[str]:
@@ -86,8 +90,7 @@ class AggregationPlan:
         """For each buffer column its name, itself, and the columns of its argument and parts."""
         found = []
         for i, (agg, names) in enumerate(zip(self.aggregates, self._names, strict=True)):
-            given = {"x": names[0], **{f"x{j}": name for j, name in enumerate(names) if j}}
-            found += [(f"c{i}_{j}", column, given) for j, column in enumerate(agg.buffer)]
+            found += [(f"c{i}_{j}", column, _columns(names)) for j, column in enumerate(agg.buffer)]
         return found
 
     @property
@@ -129,3 +132,8 @@ class AggregationPlan:
             df = df.selectExpr("*", *made)
         texts = [f"{agg.evaluate(known[i])} as a{i}" for i, agg in enumerate(self.aggregates)]
         return df.selectExpr(*columns, *texts)
+
+
+def _columns(names: Sequence[str]) -> dict[str, str]:
+    """Return the columns of an argument and its parts by the names that templates have for them."""
+    return {"x" + (str(j) if j else ""): name for j, name in enumerate(names)}

@@ -1,13 +1,14 @@
 """Exact sums as Spark SQL, which add up in any order: integers as two halves, floats as digits of 32 bits (a superaccumulator).
 
 Three digits hold most floats: those below 2**31 whose last bit is worth 2**-64 or more. What others add stands in columns of
-their own, which stay null without them, and cost next to nothing then.
+their own, which are filtered: rows without such floats neither read nor write them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from streamdsl.errors import UnsupportedOnSpark
@@ -81,9 +82,15 @@ def usual_float(x: str) -> str:
     return f"{x} IS NULL OR (abs({x}) < {double(_NEAR_BELOW)} AND {x} * {last} = rint({x} * {last}))"
 
 
-def float_columns(x: str, usual: str, retracts: bool) -> list[BufferColumn]:
+def with_digits(x: str) -> str:
+    """Return the SQL of a float, 0 where it is null or too large; that it is never null spares each digit a test."""
+    return f"coalesce(if(abs({x}) < {double(BELOW)}, {x}, 0D), 0D)"
+
+
+def float_columns(x: str, usual: str, small: str, retracts: bool) -> list[BufferColumn]:
     """Return the buffer columns of an exact sum of floats: near digits, far digits, and what has no digits.
 
+    Given are the tests and values of `usual_float` and `with_digits`.
     All but the near digits are null if all floats are usual. What has no digits is added with rounding: bits below the last,
     which larger sums lose anyway, unless they are retracted; and numbers that are too large, next to which nothing else counts
     unless they cancel. So the sizes of the latter are added too, or of all that has no digits where rows are retracted. That NaN
@@ -94,31 +101,41 @@ def float_columns(x: str, usual: str, retracts: bool) -> list[BufferColumn]:
     finite = f"if(abs({x}) < {endless}, {rest}, 0D)"
     large = f"if(abs({x}) >= {double(BELOW)} AND abs({x}) < {endless}, abs({x}), 0D)"
     found = f"(isnan({x}) OR {x} = {endless})", f"(isnan({x}) OR {x} = -{endless})", f"({finite} <> 0D)"
-
-    def of(k: int) -> str:
-        return f"if(abs({x}) < {double(BELOW)}, {digit(x, k, FAR[0])}, 0L)"
-
-    unusual = f"NOT ({usual})"
-    digits = [*(added(of(k)) for k in NEAR), *(added(of(k), unusual) for k in FAR)]
+    digits = [*(added(as_integer(digit(small, k, FAR[0]))) for k in NEAR)]
+    digits += [unusually_added(usual, as_integer(digit(small, k, FAR[0]))) for k in FAR]
     if not retracts:
-        return [*digits, added(rest, unusual, False), added(large, unusual, False)]
-    sizes = f"sum(abs({finite})) FILTER (WHERE {unusual})"
-    counts = [added(f"cast({each} as bigint)", unusual) for each in found]
-    return [*digits, added(finite, unusual), BufferColumn(sizes, signed=sizes), *counts]
+        return [*digits, *(replace(unusually_added(usual, each), signed=None) for each in (rest, large))]
+    sizes = unusually_added(usual, f"abs({finite})")
+    counts = [unusually_added(usual, f"cast({each} as bigint)") for each in found]
+    return [*digits, unusually_added(usual, finite), replace(sizes, signed=sizes.update), *counts]
 
 
-def added(value: str, where: str = "", retracts: bool = True) -> BufferColumn:
-    """Return the buffer column that adds a value, of the rows where a condition holds."""
-    of = f" FILTER (WHERE {where})" if where else ""
-    return BufferColumn(f"sum({value}){of}", signed=f"sum(s * {value}){of}" if retracts else None)
+def added(value: str) -> BufferColumn:
+    """Return the buffer column that adds a value."""
+    return BufferColumn(f"sum({value})", signed=f"sum(s * {value})")
+
+
+def unusually_added(usual: str, value: str) -> BufferColumn:
+    """Return the buffer column that adds a value where a row is not usual, and is null if all are.
+
+    The filter spares usual rows reading and writing the column. In a branch Spark computes the value only where it is added;
+    what several filtered sums have in common it would compute for each row.
+    """
+    added_up, where = f"if({usual}, NULL, {value})", f"FILTER (WHERE NOT ({usual}))"
+    return BufferColumn(f"sum({added_up}) {where}", signed=f"sum(s * {added_up}) {where}")
 
 
 def digit(x: str, k: int, top: int) -> str:
-    """Return the SQL of the bits of a float from 2**(32 k) up to 2**(32 k + 32) as an integer; it has none above weight `top`."""
+    """Return the SQL of the bits of a float from 2**(32 k) up to 2**(32 k + 32) as a whole number, none above weight `top`."""
     part = f"rint({x} * {double(2.0 ** (-_DIGIT * k))})"
     if k != top:
         part += f" - rint({x} * {double(2.0 ** (-_DIGIT * (k + 1)))}) * {double(2.0**_DIGIT)}"
-    return f"cast({part} as bigint)"
+    return part
+
+
+def as_integer(*digits: str) -> str:
+    """Return the SQL of a sum of a few digits as an integer."""
+    return f"cast({' + '.join(digits)} as bigint)"
 
 
 def carried(digits: Sequence[str]) -> list[str]:
@@ -135,14 +152,14 @@ def carried(digits: Sequence[str]) -> list[str]:
     return [total, *found[1:]]
 
 
-def terms_of(digits: Mapping[int, str]) -> list[str]:
-    """Return the SQL of the floats that sums of digits add up to, large ones first."""
-    terms = []
-    for k in sorted(digits, reverse=True):
-        total = f"coalesce({digits[k]}, 0L)"
-        terms.append(f"cast(shiftright({total}, {_DIGIT}) as double) * {double(2.0 ** (_DIGIT * (k + 1)))}")
-        terms.append(f"cast({total} & {_MASK} as double) * {double(2.0 ** (_DIGIT * k))}")
-    return terms
+def terms_of(digits: Mapping[int, str]) -> str:
+    """Return the SQL of the array of floats that sums of digits add up to, large ones first."""
+    weights = sorted(digits, reverse=True)
+    sums = ", ".join(f"coalesce({digits[k]}, 0L)" for k in weights)
+    worth = ", ".join(double(2.0 ** (_DIGIT * k)) for k in weights)
+    high = f"cast(shiftright(n, {_DIGIT}) as double) * (w * {double(2.0**_DIGIT)})"
+    low = f"cast(n & {_MASK} as double) * w"
+    return f"flatten(zip_with(array({sums}), array({worth}), (n, w) -> array({high}, {low})))"
 
 
 def usual_sum(sums: Sequence[str]) -> str:
@@ -154,7 +171,7 @@ def all_terms(sums: Sequence[str]) -> str:
     """Return the SQL of the array of floats that a sum adds up, large ones first and what has no digits last."""
     digits = dict(zip((*NEAR, *FAR), sums, strict=False))
     rest = f"if({without_digits(sums)[2]}, {sums[REST]}, 0D)"
-    return f"array({', '.join([*terms_of(digits), rest])})"
+    return f"concat({terms_of(digits)}, array({rest}))"
 
 
 def without_digits(sums: Sequence[str]) -> tuple[str, str, str]:

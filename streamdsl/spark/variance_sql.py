@@ -13,7 +13,7 @@ from typing import Final
 from streamdsl.spark import exact_sums
 from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import FLOAT, as_nullable
-from streamdsl.spark.exact_sums import added, carried, digit, is_float, terms_of
+from streamdsl.spark.exact_sums import added, as_integer, carried, digit, is_float, terms_of, unusually_added
 from streamdsl.spark.sql_text import Sql, double
 
 _NEAR: Final = (1, 0, -1, -2, -3, -4)
@@ -33,8 +33,8 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
     if whole:
         parts, sums, squares = _integer_parts(), exact_sums.integer_columns("{x}"), _integer_squares()
     else:
-        parts, squares = (exact_sums.usual_float("{x}"), *_square("{x}")), _float_squares()
-        sums = exact_sums.float_columns("{x}", "{x1}", retracts)
+        parts, squares = _float_parts(), _float_squares()
+        sums = exact_sums.float_columns("{x}", "{x1}", "{x2}", retracts)
     made = _VarianceColumns(whole, len(sums), len(squares))
     steps = made.digits, made.pairs, made.products, made.difference
 
@@ -46,10 +46,10 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
     return NativeAggregate(value, buffer, result, as_nullable(FLOAT), parts, steps)
 
 
-def _square(x: str) -> tuple[str, str]:
-    """Return the SQL of the square of a float and of what rounding lost; 0 where the float is too large."""
-    small = f"if(abs({x}) < {double(exact_sums.BELOW)}, {x}, 0D)"
-    return f"({small} * {small})", _lost(small, small)
+def _float_parts() -> tuple[str, ...]:
+    """Return whether a float is usual, the float, its halves, their square, and what rounding lost of it (Dekker)."""
+    low, lost = "{x2} - {x3}", "(({x3} * {x3} - {x5}) + (2D * {x3}) * {x4}) + {x4} * {x4}"
+    return exact_sums.usual_float("{x}"), exact_sums.with_digits("{x}"), _high("{x2}"), low, "{x2} * {x2}", lost
 
 
 def _lost(a: str, b: str) -> str:
@@ -59,34 +59,38 @@ def _lost(a: str, b: str) -> str:
 
 
 def _halves(x: str) -> tuple[str, str]:
-    high = f"(134217729D * {x} - (134217729D * {x} - {x}))"
-    return high, f"({x} - {high})"
+    return _high(x), f"({x} - {_high(x)})"
+
+
+def _high(x: str) -> str:
+    return f"(134217729D * {x} - (134217729D * {x} - {x}))"
 
 
 def _float_squares() -> list[BufferColumn]:
-    """Return the buffer columns of squares of floats, whose parts are `usual`, the square, and what rounding lost."""
-    both = {k: f"({digit('{x2}', k, _FAR[0])} + {digit('{x3}', k, _FAR[0])})" for k in (*_NEAR, *_FAR)}
+    """Return the buffer columns of squares of floats, each the sum of the last two parts."""
+    both = {k: as_integer(*(digit(x, k, _FAR[0]) for x in ("{x5}", "{x6}"))) for k in (*_NEAR, *_FAR)}
     lowest = double(2.0 ** (32 * _FAR[-1]))
-    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x2}", "{x3}"))
+    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x5}", "{x6}"))
     large = f"cast(abs({{x}}) >= {double(exact_sums.BELOW)} as bigint)"
     far = [*(both[k] for k in _FAR), rest, large]
-    return [*(added(both[k]) for k in _NEAR), *(added(each, "NOT {x1}") for each in far)]
+    return [*(added(both[k]) for k in _NEAR), *(unusually_added("{x1}", each) for each in far)]
 
 
 def _integer_parts() -> tuple[str, ...]:
-    """Return whether the square of an integer is one, and the floats that add up to other squares: `h + l` is the integer."""
+    """Return whether the square of an integer is one, two floats that add up to it, and those that other squares add up to."""
     usual = "{x} IS NULL OR {x} BETWEEN -2147483648L AND 2147483647L"
-    h, l = "(cast(shiftright({x}, 11) as double) * 2048D)", "cast({x} & 2047L as double)"  # noqa: E741
+    h, l = "{x2}", "{x3}"  # noqa: E741
     twice = f"(2D * {l})"
     terms = f"{h} * {h}", _lost(h, h), f"{h} * {twice}", _lost(h, twice), f"{l} * {l}"
-    return usual, *(f"if({usual}, NULL, {term})" for term in terms)
+    floats = "cast(shiftright({x}, 11) as double) * 2048D", "cast({x} & 2047L as double)"
+    return usual, *floats, *(f"if({{x1}}, NULL, {term})" for term in terms)
 
 
 def _integer_squares() -> list[BufferColumn]:
     square = "if({x1}, {x} * {x}, if({x} IS NULL, NULL, 0L))"
-    terms = ["{x2}", "{x3}", "{x4}", "{x5}", "{x6}"]
-    far = [" + ".join(digit(term, k, _INTEGERS[0]) for term in terms) for k in _INTEGERS]
-    return [*exact_sums.integer_columns(square), *(added(f"if({{x1}}, NULL, {each})") for each in far)]
+    terms = ["{x4}", "{x5}", "{x6}", "{x7}", "{x8}"]
+    far = [as_integer(*(digit(term, k, _INTEGERS[0]) for term in terms)) for k in _INTEGERS]
+    return [*exact_sums.integer_columns(square), *(unusually_added("{x1}", each) for each in far)]
 
 
 class _VarianceColumns:
@@ -121,10 +125,10 @@ class _VarianceColumns:
         near, far = squares[: len(self._near[1])], squares[len(self._near[1]) :]
         if not self._whole:
             digits = dict(zip((*_NEAR, *_FAR), (*near, *far), strict=False))
-            return exact_sums.all_terms(sums), f"array({', '.join([*terms_of(digits), f'coalesce({far[-2]}, 0D)'])})"
+            return exact_sums.all_terms(sums), f"concat({terms_of(digits)}, array(coalesce({far[-2]}, 0D)))"
         digits = dict(zip(_INTEGERS, far, strict=True))
         digits |= {k: f"({each} + coalesce({digits[k]}, 0L))" for k, each in zip((1, 0), near, strict=True)}
-        return f"array({', '.join(terms_of({1: c[0], 0: c[1]}))})", f"array({', '.join(terms_of(digits))})"
+        return terms_of({1: c[0], 0: c[1]}), terms_of(digits)
 
     def _made(self, c: Sequence[str]) -> tuple[Mapping[int, str], Mapping[int, str], Sequence[str]]:
         """Return the carried digits of the sum and of the squares, and what else the steps have made."""
@@ -144,21 +148,21 @@ class _VarianceColumns:
         return [*made, f"cast(greatest({c[self._count]}, 2L) as double)"]
 
     def products(self, c: Sequence[str]) -> list[str]:
-        """Return the pairs of `n q` and `s s`; n has so few bits that its products with halves are floats."""
+        """Return the pairs of `n q` and `s s`, and the mean of s; n has so few bits that its products with halves are floats."""
         *_, (_, _, s, s_low, q, q_low, n) = self._made(c)
         high, low = _halves(q)
         first = f"(({n} * {high} - {n} * {q}) + {n} * {low}) + {n} * {q_low}"
-        return [f"{n} * {q}", first, f"{s} * {s}", f"{_lost(s, s)} + 2D * {s} * {s_low}"]
+        return [f"{n} * {q}", first, f"{s} * {s}", f"{_lost(s, s)} + 2D * {s} * {s_low}", f"{s} / {n}"]
 
     def difference(self, c: Sequence[str]) -> list[str]:
-        """Return the pair of their difference; the first is hardly ever less than the second."""
-        *_, (*_, first, first_low, second, second_low) = self._made(c)
-        top = f"({first} - {second})"
-        return [top, f"(({first} - {top}) - {second}) + ({first_low} - {second_low})"]
+        """Return the pair of their difference, and the nearest mean; the first is hardly ever less than the second."""
+        *_, (_, _, s, s_low, _, _, n, first, first_low, second, second_low, mean) = self._made(c)
+        top, nearest = f"({first} - {second})", f"{mean} + ((({s} - {mean} * {n}) - {_lost(mean, n)}) + {s_low}) / {n}"
+        return [top, f"(({first} - {top}) - {second}) + ({first_low} - {second_low})", nearest]
 
     def result(self, c: Sequence[str]) -> str:
         """Return the SQL of the variance."""
-        _, _, (_, _, s, s_low, _, _, n, first, _, _, _, top, low) = self._made(c)
+        _, _, (_, _, s, _, _, _, n, first, _, _, _, _, top, low, mean) = self._made(c)
         count, found = c[self._count], f"({top} + {low})"
         cancels, unusual, doubt = f"{found} < {first} * {_CANCELS}", "", "false"
         if not self._whole:
@@ -167,28 +171,23 @@ class _VarianceColumns:
             resolved = f"if(abs({s}) < {n} * {_TINY}, {_TINY_CANCELS}, {_TINY})"
             apart = f"{size} * {count} * abs({s}) > {found} * {exact_sums.TRUSTED}"
             doubt = f"({left} AND ({found} < {first} * {resolved} OR {apart}))"
-        mean = f"({s} / {n})"
-        nearer = f"{mean} + ((({s} - {mean} * {n}) - {_lost(mean, n)}) + {s_low}) / {n}"
         # What was added with rounding gives a variance of 0 for equal values, and must not give a small one for others.
         known = f"CASE WHEN v <= 0D THEN 0D WHEN {doubt} THEN {exact_sums.LOST} ELSE v END"
-        from_mean = _with("m", nearer, _with("mm", "m * m", _with("v", self._from_mean(c), known)))
+        from_mean = f"transform(array({self._from_mean(c, n, mean)}), v -> {known})[0]"
         cases = f"WHEN {count} < 2L THEN NULL {exact_sums.too_many(count, 30)} {unusual}"
         cases += f" WHEN {cancels} OR {doubt} THEN {exact_sums.interpreted(from_mean)}"
         return f"CASE {cases} ELSE {found} / ({n} * ({n} - 1D)) END"
 
-    def _from_mean(self, c: Sequence[str]) -> str:
-        """Return the SQL of the variance where nearly all cancels, given the mean `m` and its square `mm`.
+    def _from_mean(self, c: Sequence[str], n: str, m: str) -> str:
+        """Return the SQL of the variance where nearly all cancels, given the mean m.
 
         With the sum as `n m + d`, it is `q - n m m - 2 m d - d d / n`, over n - 1. All terms but the last, which is tiny, are
         exact: digits, products, and what rounding lost of these.
         """
-        n = self._made(c)[2][6]
         of_sums, of_squares = self._arrays(c)
-        off = f"array({', '.join(_minus_product(n, 'm'))})"
-        pairs = [_minus_product(*pair) for pair in ((n, "mm"), (n, "l"), ("2D * m", "d.s"), ("2D * m", "d.c"))]
-        others = [*(term for pair in pairs for term in pair), f"-(d.s + d.c) * (d.s + d.c) / {n}"]
-        difference = _with("l", _lost("m", "m"), _fold_in_three(f"concat({of_squares}, array({', '.join(others)}))"))
-        return f"{exact_sums.fold(f'concat({of_sums}, {off})', f'd -> {difference}')} / ({n} - 1D)"
+        others = _minus_products((n, f"{m} * {m}"), (n, _lost(m, m)), (f"2D * {m}", "d.s"), (f"2D * {m}", "d.c"))
+        difference = _fold_in_three(f"concat({of_squares}, {others}, array(-(d.s + d.c) * (d.s + d.c) / {n}))")
+        return f"{exact_sums.fold(f'concat({of_sums}, {_minus_products((n, m))})', f'd -> {difference}')} / ({n} - 1D)"
 
 
 def _terms(digits: Mapping[int, str]) -> list[str]:
@@ -206,13 +205,10 @@ def _pair(terms: Sequence[str]) -> tuple[str, str]:
     return total, " + ".join([*low, *terms[4:]])
 
 
-def _with(name: str, value: str, body: str) -> str:
-    """Return the SQL of an expression in which a name stands for a float."""
-    return f"transform(array({value}), {name} -> {body})[0]"
-
-
-def _minus_product(a: str, b: str) -> tuple[str, str]:
-    return f"-(({a}) * {b})", f"-{_lost(f'({a})', b)}"
+def _minus_products(*pairs: tuple[str, str]) -> str:
+    """Return the SQL of the array of floats that products, negated, add up to."""
+    given = ", ".join(f"named_struct('a', {a}, 'b', {b})" for a, b in pairs)
+    return f"flatten(transform(array({given}), p -> array(-(p.a * p.b), -{_lost('p.a', 'p.b')})))"
 
 
 def _fold_in_three(terms: str) -> str:
