@@ -51,14 +51,15 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
 
 
 class SpeculativeEgress:
-    """Emits every change at once."""
+    """Emits every change at once; `counted`: rows that count their versions never come again under one of these."""
 
     n_held: ClassVar[int] = 0
     """The number of rows that are held back."""
 
-    def __init__(self, in_step: bool = False) -> None:
+    def __init__(self, in_step: bool = False, counted: bool = True) -> None:
         self.cti = MIN_TIME
         self._versions = Versions(in_step)
+        self._counted = counted
 
     def send(self, batch: Batch, cti: int) -> StepOutput:
         """Return what a piece emits, with the CTI if it has advanced."""
@@ -72,7 +73,7 @@ class SpeculativeEgress:
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
         if not len(batch):
             return []
-        if isinstance(batch.ids, VersionedIds):
+        if self._counted and isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < FEW else ordered(batch)
         if len(batch) < FEW:
             return _events(self._versions, rows_of(batch))
@@ -84,7 +85,7 @@ class SpeculativeEgress:
     def _row_events(self, batch: RowBatch) -> list[Event[Any]]:
         is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.are_insertions
         batch = batch.in_order()
-        return batch.events(None if is_kept or batch.counts_versions else self._names(batch))
+        return batch.events(None if is_kept or (self._counted and batch.counts_versions) else self._names(batch))
 
     def _names(self, batch: RowBatch) -> list[Hashable]:
         """Return the output ids of changed rows, retractions first."""

@@ -133,7 +133,7 @@ class Limits:
         if session._attached:
             return None
         objects: list[Any] = [*graph.key_tables, *graph.operators]
-        objects += [*session.published.values(), session.output, session._egress]
+        objects += [*session.published.values(), session.output, session._egress, *session._subscribers]
         objects += [each for each in session._sources.values() if each is not ingress]
         objects += [] if session._waiting is None else [session._waiting]
         own = {name: getattr(session, name) for name in ("_ctis", "_now", "_early")}

@@ -155,6 +155,11 @@ class Operator(ABC):
         return False
 
     @property
+    def brings_rows_back(self) -> bool:
+        """Whether a row may be withdrawn and come again under one id and version, as its RE moves in the input."""
+        return False
+
+    @property
     def trails_cti(self) -> bool:
         """Whether the output CTI is at a fixed distance behind the input's, and so waits for nothing."""
         return False

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
     from streamdsl.engine.standing import Standing
+    from streamdsl.engine.subscription import Subscription
     from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
@@ -108,6 +109,8 @@ class Session(Displayed, RunningQuery[T]):
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[StepOutput] = []
+        self.subscriptions: list[Subscription[T]] = []
+        """The subscriptions, in the order in which they were made."""
         self.until = until
         self.traced: EventTrace | None = None
         """The last recording that was asked for."""
@@ -246,6 +249,35 @@ class Session(Displayed, RunningQuery[T]):
         self._check_open()
         self.traced = EventTrace.of_session(self, last, sample)
         return self.traced
+
+    def subscribe(self, emit: EmitMode | Emit = "final") -> Subscription[T]:
+        """Return the output emitted in another way too, from the same state: a live table and an archive of final rows, say.
+
+        LEs, REs, payloads and CTIs are as `emit` says (docs/semantics.md). It begins with the first push: subscribe before.
+        Checkpoints keep it, and `restore` gives it back in `subscriptions`. Raises `SessionError` for a session that has been
+        pushed to, and `QueryError` for what one state cannot serve: with `"watermark"` inner windows wait too, so it goes with a
+        session of `"watermark"` alone, and a session of `"final"` has no more than final rows.
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> final = session.subscribe("final")
+        >>> _ = session.push([sd.point("a", 3, 7)]), session.push([sd.point("b", 4, 7), sd.Cti(10)])
+        >>> final.pull()
+        [Insert(id=RowVersion(id=('window_aggregate_1', 0, 0), version=1), le=0, re=10, payload=Record(n=2)), Cti(time=10)]
+        """
+        from streamdsl.engine.subscription import Subscriber, Subscription, in_ticks_of
+
+        self._check_open()
+        live = [each for each in self._sources.values() if not each.source.table]
+        if self.output.events_in or any(each.events_in or each.cti > MIN_TIME for each in live):
+            raise SessionError(
+                "a subscription begins with the output, and this session has had input already",
+                hint="subscribe before the first push",
+            )
+        subscriber = Subscriber(self._egress_of(in_ticks_of(self, emit)))
+        self._subscribers.append(subscriber)
+        self.subscriptions.append(Subscription(self, emit, subscriber))
+        return self.subscriptions[-1]
 
     def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.

@@ -28,6 +28,7 @@ from streamdsl.temporal.time import format_time
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
     from streamdsl.engine.diagnose import SourceStats
+    from streamdsl.engine.subscription import Subscriber
     from streamdsl.stream import Stream
 
 OUTPUT: Final = "(output)"
@@ -50,18 +51,19 @@ class RunningQuery(Completed, ABC, Generic[T]):
     ) -> None:
         mode = mode_of(emit)
         self._graph = lower(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
-        self._egress = _egress(plan, emit, self._lets_ids_go())
+        self.plan = plan
+        self._egress = self._egress_of(emit)
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME
         self._failure: BaseException | None = None
         self._is_changing = False
         self._closed = False
-        self.plan = plan
         self.written = written
         self.published = {name: Published() for name in self._graph.sources}
         self.output = Published()
         self._publishes = _publishes(options or {})
         self._attached: list[Attached[Any]] = []
+        self._subscribers: list[Subscriber] = []
 
     def attach(
         self, query: Stream[U], emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None
@@ -135,7 +137,7 @@ class RunningQuery(Completed, ABC, Generic[T]):
     def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
         """Return the figures of the output. Its events are the rows that wait to be emitted."""
         cti, count = min(self._ctis.values(), default=MIN_TIME), self.output.events_in
-        size = held.bytes_of([self._egress, self.output, *self._waits()])
+        size = held.bytes_of([self._egress, self.output, *self._subscribers, *self._waits()])
         return {**figures(count, count, cti, self._egress.cti, self._egress.n_held), "state_bytes": size}
 
     def _waits(self) -> Sequence[Any]:
@@ -183,6 +185,18 @@ class RunningQuery(Completed, ABC, Generic[T]):
     def _feeds(self) -> Mapping[str, SourceStats]:
         """Return the figures of the sources, by name."""
 
+    def _egress_of(self, emit: EmitMode | Emit) -> SpeculativeEgress | FinalEgress:
+        """Return the egress of a way to emit."""
+        if isinstance(emit, Emit):
+            emit = emit.in_ticks(self.plan.unit)
+            if emit.every is not None:
+                return SmoothEgress(emit.every, to_duration(emit.max_delay))
+            if mode_of(emit) != "final":
+                return HoldingEgress(to_duration(emit.hold))
+        if mode_of(emit) == "final":
+            return FinalEgress()
+        return SpeculativeEgress(self._lets_ids_go(), not any(each.brings_rows_back for each in self._graph.operators))
+
     def _lets_ids_go(self) -> bool:
         """Say whether the output forgets an id whenever the source does: its CTI always is the source's, and no RE moves."""
         sources = self._graph.sources.values()
@@ -223,8 +237,14 @@ class RunningQuery(Completed, ABC, Generic[T]):
         """Publish a step, and return its output."""
         (out,) = outputs
         self._publish(pieces, out)
+        for each in self._subscribers:
+            if len(sent := self._through(each.egress, out, pieces)):
+                each.waiting.append(sent)
+        return self._through(self._egress, out, pieces)
+
+    def _through(self, egress: SpeculativeEgress | FinalEgress, out: Piece, pieces: Mapping[str, Piece]) -> StepOutput:
+        """Return what leaves by an egress."""
         batch, cti = out
-        egress = self._egress
         if isinstance(egress, SpeculativeEgress):
             return egress.send(batch, cti)
         final = self._final_frontier(egress)
@@ -281,16 +301,6 @@ def _publishes(options: Options) -> bool:
             f'engine_options["attach"] is "on" or "off", not {chosen!r}', hint="leave it out for a session of its own"
         )
     return chosen == "on"
-
-
-def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgress | FinalEgress:
-    if isinstance(emit, Emit):
-        emit = emit.in_ticks(plan.unit)
-        if emit.every is not None:
-            return SmoothEgress(emit.every, to_duration(emit.max_delay))
-        if mode_of(emit) != "final":
-            return HoldingEgress(to_duration(emit.hold))
-    return FinalEgress() if mode_of(emit) == "final" else SpeculativeEgress(in_step)
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

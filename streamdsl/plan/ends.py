@@ -92,6 +92,11 @@ class NewLifetime:
         return any(each is not None and each > 0 for each in late)
 
     @property
+    def keep_rows_in_place(self) -> bool:
+        """Whether no row that is there before and after a change of its RE is withdrawn in between, or starts elsewhere."""
+        return RE not in self.le.walk() and (self.keep_all_rows or self.keep_durations or self.duration is not None)
+
+    @property
     def keep_apart(self) -> bool:
         """Whether rows that do not overlap do not afterwards: the new RE moves by no more than the new LE does."""
         by, least_by = bounds.before(self.full_re, RE), bounds.after(self.le, LE)

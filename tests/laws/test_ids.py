@@ -15,6 +15,7 @@ from streamdsl.denote import denote
 from streamdsl.temporal import CHT, CHTRow, Event, Record
 from streamdsl.testing import assert_cht_equal
 from tests.laws.choices import Random, given
+from tests.laws.modules import Since
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.operators import entries
@@ -116,3 +117,13 @@ def test_an_id_that_the_progress_policy_lets_go_comes_again_after_the_cti_that_d
     events.insert(1, sd.Cti(4))
     session = sd.source("s", progress=sd.Progress.ordered()).open()
     assert session.push(events) == [*events[:2], sd.Cti(5), events[-1]]
+
+
+def test_a_row_that_an_operator_on_lifetimes_hides_for_a_while_comes_back_under_another_id() -> None:
+    row = {"k": "a", "v": 1}
+    session = sd.source("s").scan(Since()).extend(-3).open()
+    out = session.push([sd.interval("a", 0, 9, row)])
+    out += session.push([sd.Retract("a", 0, 9, 2, row)])  # too short to be seen
+    out += session.push([sd.Retract("a", 0, 2, 7, row)])
+    assert [(row.le, row.re) for row in CHT.from_events(out)] == [(0, 4)]
+    assert len({event.id for event in out if isinstance(event, sd.Insert)}) == 2

@@ -101,6 +101,10 @@ class AlterLifetimeOperator(Operator):
             raise self.user_error(error, batch.ids) from error.cause
 
     @property
+    def brings_rows_back(self) -> bool:
+        return not self.ends.keep_rows_in_place
+
+    @property
     def trails_cti(self) -> bool:
         return self.cti > MIN_TIME
 

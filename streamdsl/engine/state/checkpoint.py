@@ -25,10 +25,10 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """Format 1 named functions and any loaded class, format 2 held rows back by another rule, formats 3 and 4 had other class names.
 
-In format 5 variances kept values. None of these is read any more.
+In format 5 variances kept values, format 6 knew no subscriptions. None of these is read any more.
 """
 _REMEDY: Final = (
     "let the version of streamdsl that has written it end the session (restore(path), push what is left, close()), "
@@ -37,6 +37,7 @@ _REMEDY: Final = (
 _KINDS: Final[dict[str, Any]] = {
     "streamdsl": str,
     "emit": (str, dict),
+    "subscriptions": list,
     "options": dict,
     "unit": (str, NoneType),
     "plan": list,
@@ -60,6 +61,7 @@ def roots_of(session: Session[Any]) -> dict[str, Any]:
             roots[f"operator:{number}:{stage.operator.label}"] = stage.operator
     roots |= {f"source:{name}": ingress for name, ingress in session._sources.items()}
     roots |= {f"published:{name}": stream for name, stream in session.published.items()}
+    roots |= {f"subscription:{number}": each.subscriber for number, each in enumerate(session.subscriptions)}
     return {**roots, "output": session.output, "egress": session._egress}
 
 
@@ -81,6 +83,7 @@ def snapshot(session: Session[Any], types: Iterable[type] = (), anywhere: bool =
     head = {
         "streamdsl": own_version(),
         "emit": _emit(session.emit),
+        "subscriptions": [_emit(each.emit) for each in session.subscriptions],
         "options": _options(session),
         "unit": session.unit,
         "plan": session.described,
@@ -118,6 +121,15 @@ def _emit(emit: Any) -> Any:
     return {"every": emit.every, "durations": [[type(each) is int, to_duration(each, "ns")] for each in emit.durations]}
 
 
+def _found_emit(emit: Any) -> Any:
+    """Return the way to emit that `_emit` has written."""
+    if isinstance(emit, str):
+        mode_of(emit)
+        return emit
+    hold, delay = (n if in_ticks else np.timedelta64(n, "ns") for in_ticks, n in emit["durations"])
+    return Emit(hold, emit["every"], delay)
+
+
 class Checkpoint:
     """The bytes of a snapshot, whole and of this version of streamdsl; raises `CheckpointError` where they are not.
 
@@ -140,7 +152,7 @@ class Checkpoint:
             self._head = {name: _is_of(head[name], kind) for name, kind in _KINDS.items()}
             self._places = {name: (start, size) for name, (start, size) in self._head["sections"].items()}
             self._then = [(str(owner), str(text)) for owner, text in self._head["plan"]]
-            self._emit = self._find_emit()
+            self._emit, *self._subscriptions = map(_found_emit, [self._head["emit"], *self._head["subscriptions"]])
         if self._head["streamdsl"] != own_version():
             raise CheckpointError(
                 f"the checkpoint is of streamdsl {self._head['streamdsl']}, this is {own_version()}: their states differ",
@@ -154,14 +166,6 @@ class Checkpoint:
         except Exception as error:
             how = f"emit={self._emit!r:.80}, engine_options={self.options!r:.200}"
             raise CheckpointError(f"the checkpoint is of a session with {how}, which are none here: {error}") from error
-
-    def _find_emit(self) -> Any:
-        emit = self._head["emit"]
-        if isinstance(emit, str):
-            mode_of(emit)
-            return emit
-        hold, delay = (n if in_ticks else np.timedelta64(n, "ns") for in_ticks, n in emit["durations"])
-        return Emit(hold, emit["every"], delay)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -185,6 +189,9 @@ class Checkpoint:
                 f"the checkpoint holds pickled values, of {names}: to load them may run any code",
                 hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
             )
+        with _reading("the subscriptions"):
+            for emit in self._subscriptions:
+                session.subscribe(emit)
         roots = roots_of(session)
         if {_SESSION, *roots} != self._places.keys():
             raise CheckpointError("the checkpoint is of other operators", hint=_REMEDY)
