@@ -466,7 +466,7 @@ class Session(Displayed, RunningQuery[T]):
         if isinstance(pushed, (list, Inserts)):
             return pushed
         if is_frame(pushed):
-            return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
+            return read_frame(pushed, ingress.schema, check_unit(ingress.unit), ingress.source.lifetime_columns)
         if not isinstance(pushed, Iterable):
             raise QueryError(f"push takes a list of events, or a frame, not a {type(pushed).__name__}", hint="push([event])")
         return list(pushed)

@@ -18,6 +18,7 @@ from streamdsl.temporal.events import (
     sync_time,
 )
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
+from streamdsl.temporal.lifetime_columns import LifetimeColumns
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
 from streamdsl.temporal.progress_policy import Progress, ProgressGenerator
 from streamdsl.temporal.rejected import Rejected, Rejections, all_rejected
@@ -52,6 +53,7 @@ __all__ = [
     "EventTable",
     "Insert",
     "Lifetime",
+    "LifetimeColumns",
     "NextTick",
     "OnViolation",
     "Progress",

@@ -9,7 +9,8 @@ from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Keeps, Open
-from streamdsl.temporal import INFINITY, OnViolation, Unit, format_time
+from streamdsl.temporal import INFINITY, LifetimeColumns, OnViolation, Unit, format_time
+from streamdsl.temporal.lifetime_columns import DEFAULT
 from streamdsl.temporal.progress_policy import Progress
 
 
@@ -55,6 +56,7 @@ class Source(Declared):
     progress: Progress | None = None
     on_violation: OnViolation = "error"
     table: bool = field(default=False, repr=False)
+    lifetime_columns: LifetimeColumns = field(default=DEFAULT, repr=False)
 
     def __post_init__(self) -> None:
         if self.progress is not None and self.progress.clock is not None:

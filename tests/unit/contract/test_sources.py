@@ -12,9 +12,9 @@ import pytest
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Cti, Insert, Progress, Retract
-from streamdsl.errors import CtiViolation, QueryError, UnitError
+from streamdsl.errors import CtiViolation, QueryError, SchemaError, UnitError
 from streamdsl.testing import VirtualClock
-from tests.unit.contract.common import EMITS, ENGINES, X, Y, cht_of, payloads_of, refused, rows
+from tests.unit.contract.common import EMITS, ENGINES, Trip, X, Y, cht_of, payloads_of, refused, rows
 
 
 def test_all_sources_read_the_same_rows(tmp_path: Any) -> None:
@@ -226,3 +226,57 @@ def test_run_is_one_push_per_source_in_binding_order(tmp_path: Any) -> None:
     for order in ("xy", "yx"):
         found = both.run({name: [(1, 2, name)] for name in order}).events()
         assert [event.payload for event in found if isinstance(event, Insert)] == list(order)
+
+
+TIMES = pd.DataFrame({"at": [1, 4], "until": [3, None], "le": [7, 8], "n": [10, 20]})
+NAMED = CHT.from_rows([(1, 3, {"le": 7, "n": 10}), (4, INFINITY, {"le": 8, "n": 20})])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_source_names_the_columns_of_the_times_for_every_way_in(engine: Any, tmp_path: Any) -> None:
+    trips = sd.source("trips", start="at", end="until")
+    TIMES.to_parquet(tmp_path / "rows.parquet")
+    for frame in (TIMES, pl.from_pandas(TIMES), pa.Table.from_pandas(TIMES), sd.from_parquet(tmp_path, start="at", end="until")):
+        assert trips.run({"trips": frame}, engine=engine).cht() == trips.bind(trips=frame).run(engine=engine).cht() == NAMED
+    session = trips.open()
+    assert CHT.from_events([*session.push(TIMES), *session.close()]) == NAMED
+
+
+def test_without_an_end_the_rows_of_such_a_source_are_points() -> None:
+    points = sd.source("trips", start="le").run({"trips": TIMES[["le", "n"]]}).cht()
+    assert points == CHT.from_rows([(7, 8, {"n": 10}), (8, 9, {"n": 20})])
+    with_re = TIMES.rename(columns={"until": "re"})
+    assert next(iter(sd.source("trips", start="at").run({"trips": with_re}).cht())).re == 2
+
+
+def test_the_names_of_columns_are_refused_where_they_are_given() -> None:
+    with refused(QueryError, "'at' is both start and end", "no end makes point events"):
+        sd.source("trips", start="at", end="at")
+    with refused(QueryError, "start= is the name of a column, not a int"):
+        sd.source("trips", start=5)  # type: ignore[call-overload, unused-ignore, arg-type]
+    with refused(SchemaError, "no column 'le'", "sd.source(name, start=, end=)"):
+        sd.source("trips").run({"trips": pd.DataFrame({"at": [1]})})
+
+
+def test_a_plan_as_json_and_a_checkpoint_know_the_names(tmp_path: Any) -> None:
+    query = sd.source("trips", start="at").tumbling_window(10).aggregate(n=sd.count())
+    assert sd.composing.plan_from_json(query.plan().to_json()) == query.plan()
+    session = query.open()
+    session.push(TIMES[["at", "n"]])
+    session.checkpoint(tmp_path / "state")
+    other = sd.source("trips", start="le").tumbling_window(10).aggregate(n=sd.count()).restore(tmp_path / "state")
+    assert [event.payload.n for event in other.push(TIMES[["le", "n"]]) if isinstance(event, Insert)] == [4]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_what_is_bound_to_a_source_is_read_in_its_unit_and_class(unit: Any) -> None:
+    dates = pd.DataFrame({"at": pd.to_datetime(["2013-01-01"]), "zone": ["a"], "fare": [1.0]})
+    point = ("2013-01-01T00:00:00Z", "2013-01-01T00:00:01Z")
+    trips = sd.source("trips", Trip, unit=unit)
+    for given in (
+        sd.from_pandas(dates, start="at"),
+        sd.from_rows([(*point, Trip("a", 1.0))]),
+        sd.from_events([Insert("a", *point, Trip("a", 1.0)), Cti(INFINITY)]),
+    ):
+        found = trips.run({"trips": given}).cht()
+        assert (found.unit, [row.payload for row in found]) == (unit, [Trip("a", 1.0)])
