@@ -28,8 +28,8 @@ from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, t
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.udm.stream_operator import UDSO
-from streamdsl.udm.throttle import Throttle
+from streamdsl.udm.stream_operator import UDSO, Sieve
+from streamdsl.udm.throttle import OnlyFirst, Throttle, Unrepeated
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import CalendarPeriods, Clip, Count, CountBy, Hopping, Output, Period, Sequenced, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -656,7 +656,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         Rows are taken in order of (LE, payload, RE): of those with the same LE and key only the first can pass. Lifetimes and
         CTIs stay. A row that comes late, or goes, has all after it of its key decided anew. Of each key the LE of the last row
-        that passed is kept for ever. Raises `QueryError` for a period that is not positive.
+        that passed is kept until the CTI is `period` after it. Raises `QueryError` for a period that is not positive.
 
         >>> import streamdsl as sd
         >>> alarms = sd.from_rows([(1, 3, {"id": "x"}), (2, 4, {"id": "y"}), (5, 7, {"id": "x"}), (6, 8, {"id": "x"})])
@@ -668,10 +668,35 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         timed = self._timed(period)
         module = Throttle(to_duration(period, timed._unit))
-        if key is None:
-            return timed._over(algebra.Scan(timed._node, module))
-        groups: GroupedStream[Any, T] = GroupedStream(timed, building.key(key, timed._node.schema))
-        return groups._applied(algebra.Scan(groups._group(), module), Whole())
+        return timed._over(algebra.Scan(timed._node, module)) if key is None else timed._sieved(key, module)
+
+    def drop_duplicates(self, key: By[T] | None = None, *, within: DurationLike | None = None) -> Stream[T]:
+        """Keep the first row of each key, and drop later ones that start less than `within` after the last row kept (None: all).
+
+            time         0         10        20
+            rows         [-A-)
+                           [-A-)   [-A-)
+                             [-B-)
+            within 8     [-A-) [-B-)
+                                   [-A-)
+
+        Rows are taken in order of (LE, payload, RE), and `key` is by default the payload. Lifetimes and CTIs stay, where
+        `distinct` joins lifetimes. When a row that was kept goes, or an earlier one comes, those after it of its key are decided
+        anew. A key is remembered until the CTI is `within` after its last row kept; without `within`, for ever. Raises
+        `QueryError` for a duration that is not positive.
+
+        >>> import streamdsl as sd
+        >>> sent = sd.from_rows([(1, 2, {"id": "x", "try": 1}), (4, 5, {"id": "y", "try": 1}), (6, 7, {"id": "x", "try": 2})])
+        >>> sent.drop_duplicates("id").run().cht()
+        CHT
+          [1, 2) id='x' try=1
+          [4, 5) id='y' try=1
+        >>> len(sent.drop_duplicates("id", within=5).run())
+        3
+        """
+        timed = self._timed(within)
+        module = OnlyFirst() if within is None else Unrepeated(to_duration(within, timed._unit))
+        return timed._sieved((lambda e: e) if key is None else key, module)
 
     @overload
     def fill(
@@ -1467,6 +1492,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     @property
     def _unit(self) -> Unit | None:
         return self._node.unit
+
+    def _sieved(self, key: Any, module: Sieve[Any]) -> Stream[T]:
+        """Return the rows of each key that a module lets pass."""
+        groups: GroupedStream[Any, T] = GroupedStream(self, building.key(key, self._node.schema))
+        return groups._applied(algebra.Scan(groups._group(), module), Whole())
 
     def _timed(self, *times: object) -> Stream[T]:
         return Stream(in_calendar(self._node, *times), self._bindings)
