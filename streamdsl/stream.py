@@ -20,7 +20,7 @@ from streamdsl.missing import Fluent
 from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
-from streamdsl.plan.asof import Nearness
+from streamdsl.plan.asof import Nearness, Ties
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
@@ -1012,6 +1012,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
     ) -> Stream[tuple[T, U]]: ...
     @overload
     def asof_join(
@@ -1023,6 +1024,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["left"],
         direction: Direction = "back",
+        ties: Ties = "all",
     ) -> Stream[tuple[T, U | None]]: ...
     @overload
     def asof_join(
@@ -1034,6 +1036,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Callable[[T, U], V],
     ) -> Stream[V]: ...
     @overload
@@ -1046,6 +1049,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["left"],
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Callable[[T, U | None], V],
     ) -> Stream[V]: ...
     def asof_join(
@@ -1057,6 +1061,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: Any = None,
         how: Literal["inner", "left"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Any = None,
     ) -> Any:
         """Give each left row with the matching right rows that last started by its LE: those of the greatest LE <= left LE.
@@ -1066,18 +1071,19 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             trade            |
             pair             (trade, b)
 
-        The left lifetime stays, and the right one plays no part. `tolerance` is the longest time between both LEs. A left row
-        without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest LE >= left
-        LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no later than
-        the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right row is
-        ever forgotten.
+        The left lifetime stays, and the right one plays no part. Right rows that start together all match; with `ties="last"` the
+        last by payload of those that do, whatever the order in which they came. `tolerance` is the longest time between both LEs.
+        A left row without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest LE
+        >= left LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no later
+        than the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right row
+        is ever forgotten.
 
         >>> import streamdsl as sd
-        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.0), (11, 12, 12.0)])
+        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.5), (5, 6, 11.0), (11, 12, 12.0)])
         >>> trades = sd.from_rows([(8, 9, "buy"), (11, 12, "sell")])
-        >>> trades.asof_join(quotes).run().cht()
+        >>> trades.asof_join(quotes, ties="last").run().cht()
         CHT
-          [8, 9) _0='buy' _1=11.0
+          [8, 9) _0='buy' _1=11.5
           [11, 12) _0='sell' _1=12.0
         """
         if how not in ("inner", "left"):
@@ -1085,7 +1091,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         timed = self._timed(tolerance)
         longest = INFINITY if tolerance is None else to_duration(tolerance, timed._unit)
         left, right, matching, projection = timed._joined(other, on, where, select)
-        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left")
+        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left", ties)
         return timed._over(node, other)
 
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[T]:
