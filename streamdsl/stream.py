@@ -1075,8 +1075,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         last by payload of those that do, whatever the order in which they came. `tolerance` is the longest time between both LEs.
         A left row without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest
         LE >= left LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no
-        later than the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right
-        row is ever forgotten.
+        later than the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no
+        right row is ever forgotten.
 
         >>> import streamdsl as sd
         >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.5), (5, 6, 11.0), (11, 12, 12.0)])

@@ -94,6 +94,20 @@ class Progress:
             )
         return Progress("imported", delay, source=name)
 
+    def __str__(self) -> str:
+        """Return the policy as it is written.
+
+        >>> print(Progress.slack("5m"), Progress.every(10, delay=2))
+        Progress.slack('5m') Progress.every(10, 2)
+        """
+        named = {"slack": ("slack", self.delay), "wall": ("wall_clock", self.step, self.delay)}
+        named["imported"] = ("imported_from", self.source, self.delay)
+        name, *settings = (
+            ("ordered",) if self.kind == "slack" and not self.delay else named.get(self.kind, ("every", self.step, self.delay))
+        )
+        shown = [repr(each) for place, each in enumerate(settings) if each or not place]
+        return f"Progress.{name}({', '.join(shown)})"
+
     def generator(self, unit: Unit | None) -> ProgressGenerator:
         """Return a fresh generator of CTIs for a stream with this unit."""
         delay = to_duration(self.delay, unit)

@@ -9,10 +9,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Cti, Insert, Progress, Retract
-from streamdsl.errors import CtiViolation, QueryError, SchemaError, UnitError
+from streamdsl.errors import CtiViolation, EventError, QueryError, SchemaError, SessionError, UnitError
 from streamdsl.testing import VirtualClock
 from tests.unit.contract.common import EMITS, ENGINES, Trip, X, Y, cht_of, payloads_of, refused, rows
 
@@ -273,10 +275,89 @@ def test_what_is_bound_to_a_source_is_read_in_its_unit_and_class(unit: Any) -> N
     dates = pd.DataFrame({"at": pd.to_datetime(["2013-01-01"]), "zone": ["a"], "fare": [1.0]})
     point = ("2013-01-01T00:00:00Z", "2013-01-01T00:00:01Z")
     trips = sd.source("trips", Trip, unit=unit)
-    for given in (
+    for source in (
         sd.from_pandas(dates, start="at"),
         sd.from_rows([(*point, Trip("a", 1.0))]),
         sd.from_events([Insert("a", *point, Trip("a", 1.0)), Cti(INFINITY)]),
     ):
-        found = trips.run({"trips": given}).cht()
+        found = trips.run({"trips": source}).cht()
         assert (found.unit, [row.payload for row in found]) == (unit, [Trip("a", 1.0)])
+
+
+def test_a_late_event_says_where_its_cti_came_from() -> None:
+    trips = sd.source("trips", progress=Progress.slack(5), on_violation="drop")
+    rates = sd.source("rates", progress=Progress.imported_from(trips, delay=1), on_violation="adjust")
+    session = trips.union(rates).open()
+    session.push([sd.point("a", 10, 1)], source="trips")
+    session.push([sd.point("b", 4, 1), sd.point("c", 20, 1), sd.point("d", 14, 1)], source="trips")
+    session.push([Cti(30), sd.point("e", 29, 1)], source="trips")
+    session.push([Insert("f", 3, 40, 1)], source="rates")
+    found = [(late.event.id, late.cti, late.origin) for late in session.rejected()]
+    assert found == [
+        ("b", 5, ("trips", "Progress.slack(5)", 1)),
+        ("d", 15, ("trips", "Progress.slack(5)", 2)),
+        ("e", 30, ("trips", "a Cti", 3)),
+        ("f", 29, ("trips", "a Cti, by Progress.imported_from('trips', 1)", 3)),
+    ]
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@settings(deadline=None)
+@given(les=st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=6))
+def test_late_events_are_handed_over_once_with_the_push_that_made_their_cti(as_frame: bool, les: list[list[int]]) -> None:
+    source = sd.source("s", unit="tick", progress=Progress.slack(3), on_violation="drop")
+    session, late, expected = source.open(), list[Any](), list[tuple[int, int, int]]()
+    session.on_late(late.extend)
+    largest, push_of = MIN_TIME, 0
+    for push, times in enumerate(les, 1):
+        frame = pd.DataFrame({"le": pd.Series(times, dtype="int64"), "n": pd.Series(times, dtype="int64")})
+        session.push(frame if as_frame else [sd.point((push, n), le, {"n": le}) for n, le in enumerate(times)])
+        for le in times:
+            if largest > MIN_TIME and le < largest - 3:
+                expected.append((le, largest - 3, push_of))
+            if le > largest:
+                largest, push_of = le, push
+    assert [(each.event.le, each.cti, each.origin.push) for each in late] == expected
+    assert list(session.rejected()) == late
+
+
+def test_no_late_event_is_lost_and_none_is_kept(tmp_path: Any) -> None:
+    query = sd.source("s", unit="tick", on_violation="drop").where(lambda e: e.n >= 0)
+    session, late = query.open(), list[Any]()
+    session.on_late(late.extend)
+    session.push([Cti(10)])
+    session.push(pd.DataFrame({"le": np.zeros(12_000, dtype=np.int64), "n": np.arange(12_000)}))
+    assert [each.event.payload.n for each in late] == list(range(12_000))
+    assert (len(session.rejected()), len(list(session.rejected()))) == (12_000, 10_000)
+    session.checkpoint(tmp_path / "state")
+    again, later = query.restore(tmp_path / "state"), list[Any]()
+    assert again.rejected() == session.rejected()
+    again.on_late(later.extend)
+    again.push([sd.point("x", 3, {"n": 1})])
+    assert [(each.event.id, each.cti, each.origin) for each in later] == [("x", 10, ("s", "a Cti", 1))]
+
+
+def test_a_push_that_is_refused_hands_nothing_over() -> None:
+    session, late = sd.source("s", unit="tick", on_violation="drop").open(), list[Any]()
+    session.on_late(late.extend)
+    session.push([Cti(10)])
+    with refused(EventError, "'b'"):
+        session.push([sd.point("a", 3, 1), Insert("b", 20, 15, 1)])
+    assert late == []
+    session.push([sd.point("a", 3, 1)])
+    assert [each.event.id for each in late] == ["a"]
+
+
+def test_what_takes_late_events_is_a_function_and_its_failure_is_the_session_s() -> None:
+    def fail(late: list[Any]) -> None:
+        raise ValueError("the disk is full")
+
+    session = sd.source("s", on_violation="drop").open()
+    with refused(QueryError, "not to 5", "session.on_late"):
+        session.on_late(5)  # type: ignore[arg-type]
+    session.on_late(fail)
+    session.push([Cti(10)])
+    with pytest.raises(ValueError, match="the disk is full"):
+        session.push([sd.point("a", 3, 1)])
+    with refused(SessionError):
+        session.push([])
