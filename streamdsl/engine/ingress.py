@@ -79,6 +79,7 @@ class Ingress:
         self._policy = str(policy)
         self._is_plain = self.progress is None or self.progress.kind == "slack"
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
+        self.idle = policy.idleness(unit) if policy else None
         self.numbers = RowNumbers()
         self._before: tuple[ProgressGenerator | None, EventReader, Schema | None, RowNumbers] | None = None
         self._staged = (0, 0)
@@ -173,6 +174,8 @@ class Ingress:
             return None
         if type(id) is int and self.numbers.is_given(id):
             return None
+        if self.progress is not None and self.progress.is_jump(le, self.table.cti):
+            return None
         schema = self.schema
         values = None if schema is None or le == re else plain_values(payload, schema)
         batch: Batch | None
@@ -223,7 +226,7 @@ class Ingress:
         cti = self.reader.event(last) if isinstance(last, Cti) else None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
-        if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
+        if le is None or re is None or self._late(le) is not None or self._jumps(le) or not self.numbers.are_clear(ids):
             return None
         row_batch = (
             None
@@ -258,9 +261,10 @@ class Ingress:
                 pieces.append(self._piece(net, is_numbered))
                 net = {}
                 continue
+            is_jump = self.progress is not None and isinstance(event, Insert) and self.progress.is_jump(event.le, self.table.cti)
             is_again = self.progress is not None and isinstance(event, Insert) and self.table.knows(event.id)
             try:
-                admitted = self.table.admit(event, is_numbered)
+                admitted = self.table.admit(event, is_numbered, is_jump)
             except EventError as error:
                 dated([event], self.reader.found)
                 raise error.with_times(partial(format_time, unit=self.reader.found)) from None
@@ -270,7 +274,7 @@ class Ingress:
                 net = {}
             if admitted is not None:
                 self._take(admitted, net, is_numbered)
-            if self.progress is not None:
+            if self.progress is not None and not is_jump:
                 self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None), by_policy)
         if net or self.progress is not None:
             pieces.append(self._piece(net, is_numbered))
@@ -316,7 +320,7 @@ class Ingress:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
-        if not _are_lifetimes(inserts):
+        if not _are_lifetimes(inserts) or self._jumps(inserts.le):
             return self._numbered(inserts)
         ctis = self._late(inserts.le)
         if ctis is not None and self.source.on_violation == "error":
@@ -366,6 +370,14 @@ class Ingress:
         ctis = np.maximum(known, MIN_TIME + self.progress.delay) - self.progress.delay
         ctis = np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), cti)
         return ctis if (le < ctis).any() else None
+
+    def _jumps(self, le: Ticks) -> bool:
+        """Say whether one of some insertions starts too far ahead of those before it."""
+        if self.progress is None or self.progress.max_jump == INFINITY or not len(le):
+            return False
+        known = np.maximum.accumulate(np.concatenate([[max(self.progress.largest, self.table.cti)], le[:-1]]))
+        most = np.where(known > INFINITY - self.progress.max_jump, INFINITY, known + self.progress.max_jump)
+        return bool(((le > most) & (known > MIN_TIME)).any())
 
     def _progress_with(self, le: Ticks) -> None:
         """Advance the progress policy by insertions, none of which is late."""

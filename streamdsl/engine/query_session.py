@@ -122,6 +122,7 @@ class Session(Displayed, RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
+        self._idling = [name for name, ingress in self._sources.items() if ingress.idle is not None]
         self._early: list[StepOutput] = []
         self._take_late: Callable[[list[Rejected]], object] | None = None
         self.until = until
@@ -451,7 +452,7 @@ class Session(Displayed, RunningQuery[T]):
         return self._sources
 
     def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
-        if self._importers:
+        if self._importers or self._idling:
             pieces = {**pieces, **self._imported(pieces)}
         if self._waiting is None:
             return super()._step(pieces)
@@ -501,7 +502,7 @@ class Session(Displayed, RunningQuery[T]):
         return max((_time_of_day(self._sources[name]) for name in self._clocks), default=MIN_TIME)
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-        """Return the CTIs that sources import from those of others."""
+        """Return the CTIs that sources import from those of others, or follow while they are idle."""
         imported = {}
         for name in self._importers:
             ingress = self._sources[name]
@@ -512,7 +513,22 @@ class Session(Displayed, RunningQuery[T]):
                 origin = source, f"{made_by}, by {policy}", push
                 ingress.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay), origin)
                 imported[name] = Piece(EMPTY, ingress.cti)
+        for name in self._idling:
+            if name not in pieces:
+                imported |= self._followed(name, {**pieces, **imported})
         return imported
+
+    def _followed(self, name: str, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+        """Return the CTI of a source that is too far behind the furthest of the others, if it is."""
+        ingress = self._sources[name]
+        others = {each: other for each, other in self._sources.items() if each != name and not other.source.table}
+        reached = {each: pieces[each].cti if each in pieces else self._ctis[each] for each in others}
+        furthest = max((each for each in reached if reached[each] < INFINITY), key=reached.__getitem__, default=None)
+        if furthest is None or ingress.idle is None or reached[furthest] <= ingress.cti + ingress.idle:
+            return {}
+        source, made_by, push = others[furthest].table.origin
+        ingress.advance(reached[furthest] - ingress.idle, (source, f"{made_by}, by idle_after of {name!r}", push))
+        return {name: Piece(EMPTY, ingress.cti)}
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, (list, Inserts)):

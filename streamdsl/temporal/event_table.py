@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from streamdsl.errors import CtiViolation, EventError, shortened
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
-from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_LATE, WAS_DROPPED, CtiOrigin, Rejected, Rejections
+from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_FAR, TOO_LATE, WAS_DROPPED, CtiOrigin, Rejected, Rejections
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.temporal.value_arrays import distinct
 
@@ -199,15 +199,18 @@ class EventTable:
         last_time = self._dropped.get(id)
         return last_time is not None and last_time >= self.cti
 
-    def admit(self, event: DataEvent, is_numbered: bool = False) -> DataEvent | None:
-        """Return the event as it takes effect, or None if it is dropped. An insertion that `is_numbered` keeps no state."""
+    def admit(self, event: DataEvent, is_numbered: bool = False, is_jump: bool = False) -> DataEvent | None:
+        """Return the event as it takes effect, or None if it is dropped, as an insertion is that `is_jump`.
+
+        An insertion that `is_numbered` keeps no state.
+        """
         if is_numbered and isinstance(event, Insert):
-            return self._insert(event, is_numbered)
+            return self._insert(event, is_numbered, is_jump)
         if not _is_hashable(event.id):
             raise self._malformed(event, "its id is not hashable")
         if event.id != event.id:
             raise self._malformed(event, "its id is not equal to itself, so nothing could name it again")
-        return self._insert(event) if isinstance(event, Insert) else self._retract(event)
+        return self._insert(event, is_jump=is_jump) if isinstance(event, Insert) else self._retract(event)
 
     def admit_all(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> bool:
         """Admit insertions at once if all are valid; else return False, and change nothing.
@@ -258,7 +261,7 @@ class EventTable:
         for id in ids:
             self._known.pop(id, None)  # an interrupt may have prevented the write
 
-    def _insert(self, event: Insert[Any], is_numbered: bool = False) -> Insert[Any] | None:
+    def _insert(self, event: Insert[Any], is_numbered: bool = False, is_jump: bool = False) -> Insert[Any] | None:
         if event.le == INFINITY:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
@@ -270,6 +273,9 @@ class EventTable:
                 where=self.name,
                 hint="each insertion has an id of its own; sd.correct(event, payload, new_id) replaces one that was sent",
             )
+        if is_jump:
+            self._drop(event, event.re, TOO_FAR, is_numbered)
+            return None
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":

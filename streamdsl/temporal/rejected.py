@@ -14,6 +14,7 @@ SAMPLE_SIZE: Final = 10_000
 """The size of the sample of the newest late events; all are counted."""
 
 TOO_LATE: Final = "dropped: it changes a time before the CTI"
+TOO_FAR: Final = "quarantined: it starts further ahead of the events before it than max_jump"
 WAS_DROPPED: Final = "dropped: an event that it corrects was dropped"
 LE_MOVED: Final = "adjusted: its LE became the CTI"
 RE_MOVED: Final = "adjusted: its RE_new became the CTI"

@@ -62,6 +62,11 @@ class Source(Declared):
         if self.progress is not None and self.progress.clock is not None:
             check_function(self.progress.clock, "the time", instead="return the nanoseconds since 1970")
 
+    @property
+    def may_reject(self) -> bool:
+        """Whether events may be dropped or adjusted, and so come out of `rejected()`."""
+        return self.on_violation != "error" or (self.progress is not None and self.progress.max_jump is not None)
+
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return Open(self, depends_on_data=True)
 

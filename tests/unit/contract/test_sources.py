@@ -361,3 +361,99 @@ def test_what_takes_late_events_is_a_function_and_its_failure_is_the_session_s()
         session.push([sd.point("a", 3, 1)])
     with refused(SessionError):
         session.push([])
+
+
+JUMPS = st.lists(st.lists(st.integers(0, 60), max_size=6), max_size=6)
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+@pytest.mark.parametrize("policy", [Progress.slack(3, max_jump=8), Progress.every(2, 1, max_jump=8)])
+@settings(deadline=None)
+@given(les=JUMPS)
+def test_what_starts_too_far_ahead_is_in_quarantine_and_moves_nothing(
+    policy: Progress, on_violation: Any, les: list[list[int]]
+) -> None:
+    source = sd.source("s", unit="tick", progress=policy, on_violation=on_violation)
+    events = [[Insert((push, n), le, le + 5, {"n": n}) for n, le in enumerate(times)] for push, times in enumerate(les)]
+    largest, jumped = MIN_TIME, list[Any]()
+    for event in (event for pushed in events for event in pushed):
+        if largest > MIN_TIME and event.le > largest + 8:
+            jumped.append(event.id)
+        else:
+            largest = max(largest, event.le)
+    sessions = together, alone, frames = source.open(), source.open(), source.open()
+    sent: list[list[Any]] = [[], [], []]
+    for pushed in events:
+        sent[0] += together.push(pushed)
+        for event in pushed:
+            sent[1] += alone.push([event])
+        columns = {"le": [event.le for event in pushed], "re": [event.re for event in pushed], "n": [*range(len(pushed))]}
+        sent[2] += frames.push(pd.DataFrame(columns, dtype="int64"))
+    run = source.run({"s": [event for pushed in events for event in pushed]}, engine="reference")
+    for rejected in (together.rejected(), alone.rejected(), run.rejected()):
+        assert [each.event.id for each in rejected if each.reason.startswith("quarantined")] == jumped
+    assert [tuple(each[1:3]) for each in frames.rejected()] == [tuple(each[1:3]) for each in together.rejected()]
+    assert list(together.rejected()) == list(alone.rejected()) == list(run.rejected())
+    assert [CHT.from_events(each) for each in sent] == [run.cht()] * 3
+    assert len(run.cht()) + len(jumped) + sum(each.reason.startswith("dropped") for each in run.rejected()) == sum(map(len, les))
+    assert len({session.stats()["source:s"]["input_cti"] for session in sessions}) == 1
+
+
+def test_a_jump_is_dropped_under_error_too_with_its_corrections_until_a_cti_has_come() -> None:
+    trips = sd.source("trips", unit="s", progress=Progress.ordered(max_jump="1h")).select(lambda e: e.n)
+    session = trips.open()
+    session.push([Insert("a", 100, 200, {"n": 1, "more": "x"}), Insert("b", 10**6, INFINITY, {"n": 2, "more": "y"})])
+    session.push([Retract("b", 10**6, INFINITY, 10**6 + 5)])
+    (jump, correction) = session.rejected()
+    assert (jump.event.payload, jump.cti) == ({"n": 2, "more": "y"}, 100)
+    assert correction.reason == "dropped: an event that it corrects was dropped"
+    assert session.push([Insert("c", 3700, 3800, {"n": 3, "more": "z"})])[-1] == Cti(3700)
+    session.push([Cti(10**6), Insert("d", 10**6 + 5, 10**6 + 6, {"n": 4, "more": "w"})])
+    assert len(session.rejected()) == 2
+
+
+def test_a_bounded_run_reads_the_whole_rows_that_it_may_reject() -> None:
+    frame = pd.DataFrame({"le": [1, 50, 2], "n": [1, 2, 3], "more": ["x", "y", "z"]})
+    result = sd.from_pandas(frame, progress=Progress.slack(5, max_jump=10)).select(lambda e: e.n).run()
+    assert [row.payload for row in result.cht()] == [1, 3]
+    assert [each.event.payload for each in result.rejected()] == [{"n": 2, "more": "y"}]
+
+
+@settings(deadline=None)
+@given(pushes=st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.integers(0, 99), min_size=1, max_size=3)), max_size=12))
+def test_an_idle_source_follows_the_furthest_of_the_others(pushes: list[tuple[str, list[int]]]) -> None:
+    policies = {"a": Progress.slack(2), "b": Progress.slack(2).idle_after(10), "c": Progress.ordered().idle_after(30)}
+    a, b, c = (sd.source(name, unit="tick", progress=policy, on_violation="drop") for name, policy in policies.items())
+    session = a.union(b, c).open("final")
+    cti, largest = dict.fromkeys("abc", MIN_TIME), dict.fromkeys("abc", MIN_TIME)
+    late: list[tuple[int, int]] = []
+    for push, (name, les) in enumerate(pushes):
+        session.push([sd.point((push, n), le, 1) for n, le in enumerate(les)], source=name)
+        for le in les:
+            late += [(le, cti[name])] if le < cti[name] else []
+            largest[name] = max(largest[name], le)
+            cti[name] = max(cti[name], largest[name] - (0 if name == "c" else 2))
+        for other, idle in (("b", 10), ("c", 30)):
+            furthest = max(cti[each] for each in "abc" if each != other)
+            if other != name and furthest > MIN_TIME:
+                cti[other] = max(cti[other], furthest - idle)
+        assert {each: session.stats()[f"source:{each}"]["input_cti"] for each in "abc"} == cti
+    assert sorted((each.event.le, each.cti) for each in session.rejected()) == sorted(late)
+
+
+def test_an_idle_source_holds_nothing_back_and_says_why_its_rows_are_late() -> None:
+    trips = sd.source("trips", progress=Progress.ordered())
+    rates = sd.source("rates", progress=Progress.ordered().idle_after(5), on_violation="drop")
+    session = trips.union(rates).tumbling_window(10).aggregate(n=sd.count()).open("final")
+    assert session.push([sd.point("a", 3, 1)], source="trips") == [Cti(-10)]
+    assert session.push([sd.point("b", 16, 1)], source="trips")[-1] == Cti(10)
+    session.push([sd.point("c", 10, 1)], source="rates")
+    assert str(session.rejected()[0].origin) == "Progress.ordered(), by idle_after of 'rates' of 'trips', push 2"
+    session.push([Cti(INFINITY)], source="trips")
+    assert session.stats()["source:rates"]["input_cti"] == 11
+
+
+def test_durations_of_policies_are_positive() -> None:
+    for policy in (Progress.slack(5, max_jump=0), Progress.slack(5).idle_after(0)):
+        with refused(QueryError, "is a duration > 0, not 0"):
+            sd.source("s", progress=policy).open()
