@@ -14,8 +14,9 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Source
 from streamdsl.plan.places import placed
 from streamdsl.stream import Stream
-from streamdsl.temporal import OnViolation, Progress, Record, TimeLike, Unit, check_unit
+from streamdsl.temporal import LifetimeColumns, OnViolation, Progress, Record, TimeLike, Unit, check_unit
 from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.temporal.lifetime_columns import DEFAULT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,8 @@ __all__ = [
 def source(
     name: str,
     payload: type[Named] | None = None,
+    start: str = "le",
+    end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
@@ -62,16 +65,21 @@ def source(
 
     `payload` is the exact type of its payloads (an instance of a subclass may have other fields, and is refused); without it the
     schema is inferred at run time. `unit` is the unit of its times, `progress` generates CTIs if the input has none of its own,
-    and `on_violation` is the policy for events that break a CTI. Raises `QueryError` for an invalid argument.
+    and `on_violation` is the policy for events that break a CTI. The frames and files that come to it have LE
+    in the column `start` and RE in `end`, as in `from_pandas`. Raises `QueryError` for an invalid argument.
 
     >>> from streamdsl.temporal import Insert
     >>> source("numbers").run({"numbers": [Insert("a", 1, 5, 7)]}).cht()
     CHT
       [1, 5) 7
+    >>> import pandas as pd
+    >>> source("trips", start="at").run({"trips": pd.DataFrame({"at": [3], "fare": [7]})}).cht()
+    CHT
+      [3, 4) fare=7
     """
     from streamdsl.io.layout import as_schema
 
-    return Stream(_node(name, as_schema(payload), unit, progress, on_violation))
+    return Stream(_node(name, as_schema(payload), unit, progress, on_violation, LifetimeColumns(start, end)))
 
 
 @overload
@@ -390,7 +398,14 @@ def _bounded(kind: str, data: Bound, progress: Progress | None, on_violation: On
     return Stream(node, {node.source: data})
 
 
-def _node(name: str, payload: Schema | None, unit: str | None, progress: Progress | None, on_violation: OnViolation) -> Source:
+def _node(
+    name: str,
+    payload: Schema | None,
+    unit: str | None,
+    progress: Progress | None,
+    on_violation: OnViolation,
+    lives: LifetimeColumns = DEFAULT,
+) -> Source:
     if on_violation not in get_args(OnViolation):
         raise QueryError(
             f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}",
@@ -400,4 +415,4 @@ def _node(name: str, payload: Schema | None, unit: str | None, progress: Progres
         raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')
     if progress is not None and not isinstance(progress, Progress):
         raise QueryError(f"{progress!r} is not a progress policy", hint='for example progress=sd.Progress.slack("5m")')
-    return placed(Source(name, payload, check_unit(unit), progress, on_violation))
+    return placed(Source(name, payload, check_unit(unit), progress, on_violation, lifetime_columns=lives))

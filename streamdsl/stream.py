@@ -20,7 +20,7 @@ from streamdsl.missing import Fluent
 from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
-from streamdsl.plan.asof import Nearness
+from streamdsl.plan.asof import Nearness, Ties
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
@@ -28,8 +28,8 @@ from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, t
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.udm.stream_operator import UDSO
-from streamdsl.udm.throttle import Throttle
+from streamdsl.udm.stream_operator import UDSO, Sieve
+from streamdsl.udm.throttle import OnlyFirst, Throttle, Unrepeated
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import CalendarPeriods, Clip, Count, CountBy, Hopping, Output, Period, Sequenced, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -656,7 +656,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         Rows are taken in order of (LE, payload, RE): of those with the same LE and key only the first can pass. Lifetimes and
         CTIs stay. A row that comes late, or goes, has all after it of its key decided anew. Of each key the LE of the last row
-        that passed is kept for ever. Raises `QueryError` for a period that is not positive.
+        that passed is kept until the CTI is `period` after it. Raises `QueryError` for a period that is not positive.
 
         >>> import streamdsl as sd
         >>> alarms = sd.from_rows([(1, 3, {"id": "x"}), (2, 4, {"id": "y"}), (5, 7, {"id": "x"}), (6, 8, {"id": "x"})])
@@ -668,10 +668,35 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         timed = self._timed(period)
         module = Throttle(to_duration(period, timed._unit))
-        if key is None:
-            return timed._over(algebra.Scan(timed._node, module))
-        groups: GroupedStream[Any, T] = GroupedStream(timed, building.key(key, timed._node.schema))
-        return groups._applied(algebra.Scan(groups._group(), module), Whole())
+        return timed._over(algebra.Scan(timed._node, module)) if key is None else timed._sieved(key, module)
+
+    def drop_duplicates(self, key: By[T] | None = None, *, within: DurationLike | None = None) -> Stream[T]:
+        """Keep the first row of each key, and drop later ones that start less than `within` after the last row kept (None: all).
+
+            time         0         10        20
+            rows         [-A-)
+                           [-A-)   [-A-)
+                             [-B-)
+            within 8     [-A-) [-B-)
+                                   [-A-)
+
+        Rows are taken in order of (LE, payload, RE), and `key` is by default the payload. Lifetimes and CTIs stay, where
+        `distinct` joins lifetimes. When a row that was kept goes, or an earlier one comes, those after it of its key are decided
+        anew. A key is remembered until the CTI is `within` after its last row kept; without `within`, for ever. Raises
+        `QueryError` for a duration that is not positive.
+
+        >>> import streamdsl as sd
+        >>> sent = sd.from_rows([(1, 2, {"id": "x", "try": 1}), (4, 5, {"id": "y", "try": 1}), (6, 7, {"id": "x", "try": 2})])
+        >>> sent.drop_duplicates("id").run().cht()
+        CHT
+          [1, 2) id='x' try=1
+          [4, 5) id='y' try=1
+        >>> len(sent.drop_duplicates("id", within=5).run())
+        3
+        """
+        timed = self._timed(within)
+        module = OnlyFirst() if within is None else Unrepeated(to_duration(within, timed._unit))
+        return timed._sieved((lambda e: e) if key is None else key, module)
 
     @overload
     def fill(
@@ -987,6 +1012,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
     ) -> Stream[tuple[T, U]]: ...
     @overload
     def asof_join(
@@ -998,6 +1024,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["left"],
         direction: Direction = "back",
+        ties: Ties = "all",
     ) -> Stream[tuple[T, U | None]]: ...
     @overload
     def asof_join(
@@ -1009,6 +1036,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["inner"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Callable[[T, U], V],
     ) -> Stream[V]: ...
     @overload
@@ -1021,6 +1049,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: DurationLike | None = None,
         how: Literal["left"],
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Callable[[T, U | None], V],
     ) -> Stream[V]: ...
     def asof_join(
@@ -1032,6 +1061,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         tolerance: Any = None,
         how: Literal["inner", "left"] = "inner",
         direction: Direction = "back",
+        ties: Ties = "all",
         select: Any = None,
     ) -> Any:
         """Give each left row with the matching right rows that last started by its LE: those of the greatest LE <= left LE.
@@ -1041,18 +1071,19 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             trade            |
             pair             (trade, b)
 
-        The left lifetime stays, and the right one plays no part. `tolerance` is the longest time between both LEs. A left row
-        without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest LE >= left
-        LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no later than
-        the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right row is
-        ever forgotten.
+        The left lifetime stays, and the right one plays no part. Right rows that start together all match; with `ties="last"` the
+        last by payload of those that do, whatever the order in which they came. `tolerance` is the longest time between both LEs.
+        A left row without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest
+        LE >= left LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no
+        later than the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no
+        right row is ever forgotten.
 
         >>> import streamdsl as sd
-        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.0), (11, 12, 12.0)])
+        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.5), (5, 6, 11.0), (11, 12, 12.0)])
         >>> trades = sd.from_rows([(8, 9, "buy"), (11, 12, "sell")])
-        >>> trades.asof_join(quotes).run().cht()
+        >>> trades.asof_join(quotes, ties="last").run().cht()
         CHT
-          [8, 9) _0='buy' _1=11.0
+          [8, 9) _0='buy' _1=11.5
           [11, 12) _0='sell' _1=12.0
         """
         if how not in ("inner", "left"):
@@ -1060,7 +1091,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         timed = self._timed(tolerance)
         longest = INFINITY if tolerance is None else to_duration(tolerance, timed._unit)
         left, right, matching, projection = timed._joined(other, on, where, select)
-        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left")
+        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left", ties)
         return timed._over(node, other)
 
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Condition[T, U] | None = None) -> Stream[T]:
@@ -1467,6 +1498,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     @property
     def _unit(self) -> Unit | None:
         return self._node.unit
+
+    def _sieved(self, key: Any, module: Sieve[Any]) -> Stream[T]:
+        """Return the rows of each key that a module lets pass."""
+        groups: GroupedStream[Any, T] = GroupedStream(self, building.key(key, self._node.schema))
+        return groups._applied(algebra.Scan(groups._group(), module), Whole())
 
     def _timed(self, *times: object) -> Stream[T]:
         return Stream(in_calendar(self._node, *times), self._bindings)

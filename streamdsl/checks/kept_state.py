@@ -13,7 +13,6 @@ from streamdsl.plan.node import AlterLifetime, AsofJoin, Node, Scan, Select, Sou
 from streamdsl.plan.properties import reads_re
 from streamdsl.rewrite.clip_right import may_clip_right
 from streamdsl.temporal import INFINITY
-from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Sequenced
 
 TOLERANCE = "give a tolerance"
@@ -142,7 +141,7 @@ def unbounded_reach(node: Node, plan: PlanView) -> Iterator[Finding]:
 
 def states_of_groups(node: Node, plan: PlanView) -> Iterator[Finding]:
     """Find stream operators that keep the state of each group for ever."""
-    if isinstance(node, Scan) and type(node.module).is_empty is UDSO.is_empty and id(node) in plan.inside:
+    if isinstance(node, Scan) and node.module.keeps_states and id(node) in plan.inside:
         what = f"keeps the state of {node.module.label} of every group for ever"
         yield plan.finding(node, "note", what, f"where groups come and go, {node.module.for_kept_states}")
 

@@ -19,7 +19,7 @@ from streamdsl.expr.schema import TupleRow, is_plain_class
 from streamdsl.plan.json import from_json, to_json
 from streamdsl.plan.json.constants import CONSTANTS, constant
 from streamdsl.plan.node import Node, sources
-from streamdsl.temporal import MISSING, Cti, Event, Insert, Record, Rejected, Retract, fields_of
+from streamdsl.temporal import MISSING, Cti, CtiOrigin, Event, Insert, Record, Rejected, Retract, fields_of
 from streamdsl.temporal.json_text import loads
 
 FORMAT: Final = "streamdsl trace"
@@ -147,7 +147,7 @@ def _push(push: Push) -> dict[str, Any]:
         "in": [[source, [_event(event) for event in events]] for source, events in push.batches],
         "out": [_event(event) for event in push.output],
         "ctis": dict(push.ctis),
-        "rejected": [[source, _event(each.event), each.cti, each.reason] for source, each in push.rejected],
+        "rejected": [[source, _event(each.event), each.cti, each.reason, each.origin] for source, each in push.rejected],
         "end": push.end,
         "steps": list(push.steps),
     }
@@ -163,9 +163,12 @@ class _Values:
         self.classes = classes
 
     def push(self, held: Any) -> Push:
-        rejected = tuple((source, Rejected(self.event(e), cti, why)) for source, e, cti, why in held["rejected"])  # type: ignore[arg-type]
+        rejected = tuple((source, self.rejected(*each)) for source, *each in held["rejected"])
         batches = tuple((source, tuple(map(self.event, events))) for source, events in held["in"])
         return Push(batches, tuple(map(self.event, held["out"])), held["ctis"], rejected, held["end"], tuple(held["steps"]))
+
+    def rejected(self, event: Any, cti: int, reason: str, origin: list[Any] | None = None) -> Rejected:
+        return Rejected(self.event(event), cti, reason, origin and CtiOrigin(*origin))  # type: ignore[arg-type]
 
     def event(self, held: Any) -> Event[Any]:
         kind, *parts = held

@@ -9,7 +9,7 @@ from streamdsl.denote.environment import Environment, holds, key_of, project
 from streamdsl.denote.windowed import life
 from streamdsl.expr.sides import PAIR, without_row
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
-from streamdsl.temporal import CHT, CHTRow, Unit, common_unit, merge, subtract
+from streamdsl.temporal import CHT, CHTRow, Unit, common_unit, merge, payload_order, subtract
 
 
 def union(node: Union, scope: Environment, *parts: CHT[Any]) -> CHT[Any]:
@@ -48,7 +48,7 @@ def semi_join(node: SemiJoin, scope: Environment, left: CHT[Any], right: CHT[Any
 
 
 def asof_join(node: AsofJoin, scope: Environment, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
-    """Each left row, with its own lifetime, and each matching right row with the nearest LE."""
+    """Each left row, with its own lifetime, and each matching right row with the nearest LE, or of ties the last by payload."""
 
     def in_reach(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
         return node.near.of(a.le, b.le) is not None
@@ -58,6 +58,8 @@ def asof_join(node: AsofJoin, scope: Environment, left: CHT[Any], right: CHT[Any
     for a, matching in matches(node, scope, left, right, in_reach):
         nearest = min((node.near.of(a.le, b.le) or (0, False) for b in matching), default=None)
         met = [b for b in matching if node.near.of(a.le, b.le) == nearest]
+        if node.ties == "last" and met:
+            met = [max(met, key=lambda b: payload_order(b.payload))]
         rows += [a._replace(payload=project(node, scope, pair, a, b)) for b in met]
         if not met and node.outer:
             rows.append(a._replace(payload=project(node, scope, without_row(pair, 1), a)))

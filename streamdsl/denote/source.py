@@ -23,7 +23,7 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
 
     Each event is checked against the CTI that holds before it; the source's `progress` advances the CTI after each event. An
     event that violates the CTI raises `CtiViolation`, or is dropped or adjusted and added to `rejected`, by `on_violation`. A
-    malformed event raises `EventError`.
+    malformed event raises `EventError`. One that starts too far ahead, by the policy's `max_jump`, is dropped, and moves no CTI.
     """
     table = EventTable(node.source, node.on_violation)
     progress = node.progress.generator(unit) if node.progress else None
@@ -34,7 +34,10 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
         if isinstance(event, Cti):
             table.advance(event.time)
             continue
-        admitted = table.admit(event)
+        is_jump = progress is not None and isinstance(event, Insert) and progress.is_jump(event.le, table.cti)
+        admitted = table.admit(event, is_jump=is_jump)
+        if is_jump:
+            continue
         if isinstance(admitted, Insert):
             schema = schema_for(schema, admitted.id, admitted.payload, node.source)
             row_of[admitted.id] = len(rows)

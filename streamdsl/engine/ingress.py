@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ from streamdsl.temporal import (
     to_duration,
 )
 from streamdsl.temporal.events import dated
-from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE
+from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE, CtiOrigin
 from streamdsl.temporal.time import Ticks, format_time
 from streamdsl.temporal.value_arrays import distinct
 
@@ -76,14 +76,23 @@ class Ingress:
         self.table = EventTable(source.source, source.on_violation)
         policy = source.progress
         self.progress = None if policy is None or policy.kind in ("imported", "wall") else policy.generator(unit)
+        self._policy = str(policy)
         self._is_plain = self.progress is None or self.progress.kind == "slack"
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
+        self.idle = policy.idleness(unit) if policy else None
         self.numbers = RowNumbers()
         self._before: tuple[ProgressGenerator | None, EventReader, Schema | None, RowNumbers] | None = None
         self._staged = (0, 0)
         self._is_taken = False
+        self.hand_over: Callable[[list[Rejected]], None] | None = None
+        """Where the late events of a push go when it is kept."""
+        self.pushes = 0
         self.events_in = 0
         self.changes_out = 0
+
+    def origin(self, made_by: str = "a Cti") -> tuple[str | None, str, int]:
+        """Return where a CTI comes from that this push brings, or that holds after it."""
+        return self.name, made_by, self.pushes
 
     @property
     def cti(self) -> int:
@@ -100,6 +109,7 @@ class Ingress:
 
         A push of a single insertion may be kept at once, unless `stays_open`.
         """
+        self.pushes += 1
         alone = self._single_insertion(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
@@ -114,6 +124,8 @@ class Ingress:
         if self._is_taken:
             self._is_taken = False
             return
+        if self.hand_over is not None and len(self.table.late):
+            self.hand_over(list(self.table.late))
         self.table.commit()
         self.numbers.forget(self.table.knows, len(self.table))
         came, changes = self._staged
@@ -126,6 +138,7 @@ class Ingress:
         """Undo the push that is staged, and say whether that was possible: a single insertion may have been kept in part."""
         if self._is_taken:
             return False
+        self.pushes -= 1
         self.table.rollback()
         self._staged = (0, 0)
         if self._before is not None:
@@ -133,10 +146,10 @@ class Ingress:
             self._before = None
         return True
 
-    def advance(self, cti: int) -> None:
+    def advance(self, cti: int, origin: tuple[str | None, str, int]) -> None:
         """Advance the CTI, though no event has brought it. If a push is staged, it becomes part of that."""
         take = self.table.advance if self._before is None else self.table.promise
-        take(cti)
+        take(cti, origin)
 
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`. Its events are the ids that can still change."""
@@ -161,6 +174,8 @@ class Ingress:
             return None
         if type(id) is int and self.numbers.is_given(id):
             return None
+        if self.progress is not None and self.progress.is_jump(le, self.table.cti):
+            return None
         schema = self.schema
         values = None if schema is None or le == re else plain_values(payload, schema)
         batch: Batch | None
@@ -180,7 +195,7 @@ class Ingress:
             self.schema = batch.table.schema
         self.reader.saw_integer()
         if self.progress is not None:
-            self.table.advance(self.progress.after(le))
+            self.table.advance(self.progress.after(le), self.origin(self._policy))
         self.events_in += 1
         self.changes_out += 1
         return piece_of((batch, self.table.cti))
@@ -211,7 +226,7 @@ class Ingress:
         cti = self.reader.event(last) if isinstance(last, Cti) else None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
-        if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
+        if le is None or re is None or self._late(le) is not None or self._jumps(le) or not self.numbers.are_clear(ids):
             return None
         row_batch = (
             None
@@ -224,7 +239,7 @@ class Ingress:
         self.schema = self.schema or batch.table.schema
         self._progress_with(le)
         if cti is not None:
-            self.table.promise(sync_time(cti))
+            self.table.promise(sync_time(cti), self.origin())
         return Piece(batch, self.table.cti)
 
     def _table(self, payloads: Sequence[Any]) -> Table | None:
@@ -238,16 +253,18 @@ class Ingress:
         """Process events one by one. Rows that were numbered here have ids that no sender uses again."""
         pieces: list[Piece] = []
         net: dict[Hashable, NetChange] = {}
+        by_policy = self.origin(self._policy)
         for raw in events:
             event = self.reader.event(raw)
             if isinstance(event, Cti):
-                self.table.promise(event.time)
+                self.table.promise(event.time, self.origin())
                 pieces.append(self._piece(net, is_numbered))
                 net = {}
                 continue
+            is_jump = self.progress is not None and isinstance(event, Insert) and self.progress.is_jump(event.le, self.table.cti)
             is_again = self.progress is not None and isinstance(event, Insert) and self.table.knows(event.id)
             try:
-                admitted = self.table.admit(event, is_numbered)
+                admitted = self.table.admit(event, is_numbered, is_jump)
             except EventError as error:
                 dated([event], self.reader.found)
                 raise error.with_times(partial(format_time, unit=self.reader.found)) from None
@@ -257,8 +274,8 @@ class Ingress:
                 net = {}
             if admitted is not None:
                 self._take(admitted, net, is_numbered)
-            if self.progress is not None:
-                self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None))
+            if self.progress is not None and not is_jump:
+                self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None), by_policy)
         if net or self.progress is not None:
             pieces.append(self._piece(net, is_numbered))
         return pieces
@@ -303,7 +320,7 @@ class Ingress:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
-        if not _are_lifetimes(inserts):
+        if not _are_lifetimes(inserts) or self._jumps(inserts.le):
             return self._numbered(inserts)
         ctis = self._late(inserts.le)
         if ctis is not None and self.source.on_violation == "error":
@@ -329,11 +346,14 @@ class Ingress:
         moved = is_late & (re > ctis) if self.source.on_violation == "adjust" else np.zeros(len(le), dtype=np.bool_)
         late = flatnonzero(is_late)
         counts = {TOO_LATE: len(late) - int(np.count_nonzero(moved)), LE_MOVED: int(np.count_nonzero(moved))}
-        newest = late if (kept := self.table.rejected.kept) is None else late[-kept:]
+        newest = late if (kept := self.table.late.kept) is None else late[-kept:]
         reasons = [LE_MOVED if each else TOO_LATE for each in moved[newest].tolist()]
         events = self._batch(inserts, first).take(newest)
         columns = (events.ids.tolist(), events.le.tolist(), events.re_new.tolist(), events.table.payloads())
-        rejected = map(Rejected, map(Insert, *columns), ctis[newest].tolist(), reasons)
+        before, by_policy = CtiOrigin(*self.table.origin), CtiOrigin(*self.origin(self._policy))
+        broken = ctis[newest].tolist()
+        origins = [by_policy if cti > self.table.cti else before for cti in broken]
+        rejected = map(Rejected, map(Insert, *columns), broken, reasons, origins)
         self.table.reject(list(rejected), {reason: number for reason, number in counts.items() if number})
         rows = flatnonzero(~is_late | moved)
         starts = np.where(moved, ctis, le)[rows]
@@ -351,11 +371,19 @@ class Ingress:
         ctis = np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), cti)
         return ctis if (le < ctis).any() else None
 
+    def _jumps(self, le: Ticks) -> bool:
+        """Say whether one of some insertions starts too far ahead of those before it."""
+        if self.progress is None or self.progress.max_jump == INFINITY or not len(le):
+            return False
+        known = np.maximum.accumulate(np.concatenate([[max(self.progress.largest, self.table.cti)], le[:-1]]))
+        most = np.where(known > INFINITY - self.progress.max_jump, INFINITY, known + self.progress.max_jump)
+        return bool(((le > most) & (known > MIN_TIME)).any())
+
     def _progress_with(self, le: Ticks) -> None:
         """Advance the progress policy by insertions, none of which is late."""
         if self.progress is not None:
             self.progress.seen += len(le) - 1
-            self.table.promise(self.progress.after(largest(le)))
+            self.table.promise(self.progress.after(largest(le)), self.origin(self._policy))
 
     def _numbered(self, inserts: Inserts) -> list[Piece]:
         if inserts.ids is not None:

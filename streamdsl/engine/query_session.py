@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import TypeVar
@@ -30,8 +30,21 @@ from streamdsl.plan.explain import tree
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
+from streamdsl.temporal import (
+    INFINITY,
+    MIN_TIME,
+    Cti,
+    Event,
+    Rejected,
+    Rejections,
+    Unit,
+    add_time,
+    all_rejected,
+    check_unit,
+    common_unit,
+)
 from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.events import dated
 from streamdsl.temporal.html import text
 from streamdsl.temporal.integers import whole_number
 
@@ -93,11 +106,13 @@ class Session(Displayed, RunningQuery[T]):
         self.emit: EmitMode | Emit = emit
         self.options: dict[str, Any] = dict(engine_options or {})
         bound = bindings or {}
+        self._late: list[Rejected] = []
         self._sources = {
             name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
             for name, source in self._graph.sources.items()
         }
         for name, ingress in self._sources.items():
+            ingress.hand_over = self._late.extend
             policy = ingress.source.progress
             if policy is not None and policy.source and policy.source not in self._sources:
                 raise QueryError(
@@ -108,9 +123,11 @@ class Session(Displayed, RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
+        self._idling = [name for name, ingress in self._sources.items() if ingress.idle is not None]
         self._early: list[StepOutput] = []
         self.subscriptions: list[Subscription[T]] = []
         """The subscriptions, in the order in which they were made."""
+        self._take_late: Callable[[list[Rejected]], object] | None = None
         self.until = until
         self.traced: EventTrace | None = None
         """The last recording that was asked for."""
@@ -128,6 +145,7 @@ class Session(Displayed, RunningQuery[T]):
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
         out = output_events(self._push(events, source), self._unit_now)
+        self._hand_over_late()
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
@@ -141,6 +159,7 @@ class Session(Displayed, RunningQuery[T]):
         1     cti  20  <NA>  <NA>
         """
         out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
+        self._hand_over_late()
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[StepOutput]:
@@ -214,9 +233,10 @@ class Session(Displayed, RunningQuery[T]):
         self._waiting = None  # the last step must run, whatever its CTI
         self._end()
         for ingress in self._sources.values():
-            ingress.table.advance(time)
+            ingress.table.advance(time, ingress.origin("the end of the session"))
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
         out = output_events(self._with_early(sent), self.unit)
+        self._hand_over_late()
         self._closed = True
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
@@ -394,6 +414,37 @@ class Session(Displayed, RunningQuery[T]):
         parts = [each.table.forget_rejected() if forget else each.rejected for each in self._sources.values()]
         return all_rejected(parts).dated(self.unit)
 
+    def on_late(self, handle: Callable[[list[Rejected]], object]) -> None:
+        """Have `handle` called with the events that a push has dropped or adjusted, all of them, before its output is returned.
+
+        Each says which CTI it broke, and where that came from. They are handed over once and not kept, but for the sample of
+        `rejected()`; a checkpoint holds none, and a session that is restored is told anew. If the function raises, the
+        session has failed. Raises `QueryError` for what cannot be called.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.source("trips", progress=sd.Progress.slack(2), on_violation="drop")
+        >>> session, late = trips.tumbling_window(10).aggregate(n=sd.count()).open("final"), []
+        >>> session.on_late(late.extend)
+        >>> session.push([sd.point("a", 13, 7), sd.point("b", 9, 5)])
+        [Cti(time=10)]
+        >>> print(late[0].event.id, late[0].cti, late[0].origin)
+        b 11 Progress.slack(2) of 'trips', push 1
+        """
+        if not callable(handle):
+            raise QueryError(f"late events are handed to a function, not to {handle!r}", hint="session.on_late(late.extend)")
+        self._take_late = handle
+        for ingress in self._sources.values():
+            ingress.table.late.keep_all()
+
+    def _hand_over_late(self) -> None:
+        """Hand over the late events of a push to the function that takes them."""
+        if self._late:
+            late = self._late[:]
+            self._late.clear()
+            if self._take_late is not None:
+                dated([each.event for each in late], self.unit)
+                self._take_late(late)
+
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""
         for ingress in self._sources.values():
@@ -433,7 +484,7 @@ class Session(Displayed, RunningQuery[T]):
         return self._sources
 
     def _step(self, pieces: Mapping[str, Piece]) -> StepOutput:
-        if self._importers:
+        if self._importers or self._idling:
             pieces = {**pieces, **self._imported(pieces)}
         if self._waiting is None:
             return super()._step(pieces)
@@ -474,7 +525,7 @@ class Session(Displayed, RunningQuery[T]):
         for name in self._clocks:
             ingress = self._sources[name]
             if (cti := _time_of_day(ingress)) > ingress.cti:
-                ingress.advance(cti)
+                ingress.advance(cti, ingress.origin(str(ingress.source.progress)))
                 pieces[name] = Piece(EMPTY, cti)
         return [self._step(pieces)] if pieces else []
 
@@ -483,22 +534,39 @@ class Session(Displayed, RunningQuery[T]):
         return max((_time_of_day(self._sources[name]) for name in self._clocks), default=MIN_TIME)
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-        """Return the CTIs that sources import from those of others."""
+        """Return the CTIs that sources import from those of others, or follow while they are idle."""
         imported = {}
         for name in self._importers:
             ingress = self._sources[name]
             policy = ingress.source.progress
             if policy is not None and policy.source in pieces and name not in pieces:
                 cti = pieces[policy.source].cti
-                ingress.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay))
+                source, made_by, push = self._sources[policy.source].table.origin
+                origin = source, f"{made_by}, by {policy}", push
+                ingress.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay), origin)
                 imported[name] = Piece(EMPTY, ingress.cti)
+        for name in self._idling:
+            if name not in pieces:
+                imported |= self._followed(name, {**pieces, **imported})
         return imported
+
+    def _followed(self, name: str, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+        """Return the CTI of a source that is too far behind the furthest of the others, if it is."""
+        ingress = self._sources[name]
+        others = {each: other for each, other in self._sources.items() if each != name and not other.source.table}
+        reached = {each: pieces[each].cti if each in pieces else self._ctis[each] for each in others}
+        furthest = max((each for each in reached if reached[each] < INFINITY), key=reached.__getitem__, default=None)
+        if furthest is None or ingress.idle is None or reached[furthest] <= ingress.cti + ingress.idle:
+            return {}
+        source, made_by, push = others[furthest].table.origin
+        ingress.advance(reached[furthest] - ingress.idle, (source, f"{made_by}, by idle_after of {name!r}", push))
+        return {name: Piece(EMPTY, ingress.cti)}
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, (list, Inserts)):
             return pushed
         if is_frame(pushed):
-            return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
+            return read_frame(pushed, ingress.schema, check_unit(ingress.unit), ingress.source.lifetime_columns)
         if not isinstance(pushed, Iterable):
             raise QueryError(f"push takes a list of events, or a frame, not a {type(pushed).__name__}", hint="push([event])")
         return list(pushed)

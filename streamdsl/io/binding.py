@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,6 +58,7 @@ class Bound:
     """A bounded input: its unit of time and payload schema, as far as they are known, and its reader.
 
     `narrow`, for an input in columns, returns the same input as records of a subset of the fields, and reads only these.
+    `reread`, for one that was read without a payload or a unit, reads it with those of the source that it is bound to.
 
     >>> bound = Bound("tick", None, lambda: iter([[Insert("a", 1, 5, "x")]]))
     >>> list(bound.events()) == list(bound.events())
@@ -69,6 +70,7 @@ class Bound:
     reader: Callable[[], Iterator[Piece]]
     size_hint: int | None = None
     narrow: Callable[[Schema], Bound] | None = None
+    reread: Callable[[Schema | None, Unit | None], Bound] | None = None
 
     def pieces(self) -> Iterator[Piece]:
         """Read the input from its beginning, piece by piece; times are int ticks."""
@@ -100,6 +102,20 @@ class Bound:
     def events(self) -> Iterator[Event[Any]]:
         """Read the input from its beginning as physical events."""
         return _events(self.pieces())
+
+
+def rereadable(read: Callable[[Schema | None, Unit | None], Bound], payload: Schema | None, unit: Unit | None) -> Bound:
+    """Return the input read with a payload and a unit; of these a source that it is bound to may give what is None."""
+    bound = read(payload, unit)
+    if payload is not None and unit is not None:
+        return bound
+
+    def again(declared: Schema | None, counted: Unit | None) -> Bound:
+        wanted = payload or declared, unit or counted
+        return found if wanted == (payload, unit) else read(*wanted)
+
+    found = replace(bound, reread=again)
+    return found
 
 
 def _together(pieces: Sequence[Piece], first: int) -> Piece:

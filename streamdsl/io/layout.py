@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any, Final, NewType, TypeAlias, Union, get_origin
@@ -14,14 +14,14 @@ from streamdsl.expr.table import Column, Table, largest, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.columns import Columns
 from streamdsl.io.times import Place, unit_of
-from streamdsl.temporal import CHRONON, INFINITY, Unit, add_times
+from streamdsl.temporal import CHRONON, INFINITY, LifetimeColumns, Unit, add_times
 from streamdsl.temporal.pandas_frames import column_names
 from streamdsl.temporal.time import Ticks
 
 PHYSICAL: Final = ("kind", "id", "le", "re", "re_new")
 """The columns of a physical frame, before the payload's."""
 _NAMED: Final = "name the columns of the times with start= and end= (no end: point events)"
-_RENAMED: Final = "; run, push and jobs read 'le' and 're': rename them"
+_SAID: Final = "; run and push read those that sd.source(name, start=, end=) names, jobs also --start and --end"
 PayloadLike: TypeAlias = type | Schema | None
 
 
@@ -124,21 +124,6 @@ def _no_columns(missing: Sequence[str], names: Sequence[str], file: str | None, 
     return SchemaError(f"{place}{what} {', '.join(map(repr, missing))}; the columns are: {', '.join(names) or '(none)'}")
 
 
-def column_of_ends(names: Collection[str], start: str, end: str | None) -> str | None:
-    """Return the column of the REs, None for point events: where no column of times is named, `re` if it exists.
-
-    >>> column_of_ends(["le", "re"], "le", None), column_of_ends(["ts", "re"], "ts", None)
-    ('re', None)
-    """
-    return "re" if end is None and start == "le" and "re" in names else end
-
-
-def check_roles(start: str, end: str | None) -> None:
-    """Raise `QueryError` for a column that is to be both start and end."""
-    if start == end:
-        raise QueryError(f"column {start!r} is both start and end, so no row lives", hint="no end makes point events")
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How the rows of a frame are read: the columns of their LEs and REs (no `end`: point events), the unit, the payloads."""
@@ -151,15 +136,15 @@ class Layout:
 
     @classmethod
     def of(
-        cls, columns: Columns, start: str, end: str | None, unit: Unit | None, payload: Schema | None, file: str | None = None
+        cls, columns: Columns, lives: LifetimeColumns, unit: Unit | None, payload: Schema | None, file: str | None = None
     ) -> Layout:
         """Return the layout of frames with these columns; raises `SchemaError` for columns that are missing."""
+        start, end = lives.start, lives.end
         times = (start,) if end is None else (start, end)
         missing = [name for name in times if name not in columns.names]
         if missing:
             error = _no_columns(missing, columns.names, file)
-            raise SchemaError(str(error), hint=_NAMED + _RENAMED if start == "le" else _NAMED)
-        check_roles(start, end)
+            raise SchemaError(str(error), hint=_NAMED + _SAID)
         payloads = payloads_of(columns, times, payload, file)
         return cls(start, end, unit or unit_of(columns.times(name) for name in times), payloads, file)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
@@ -16,18 +16,31 @@ from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
-from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
+from streamdsl.io.binding import Bound, Inserts, Piece, known_ends, rereadable
 from streamdsl.io.columns import Columns
 from streamdsl.io.files import Paths, listed_paths
-from streamdsl.io.layout import Layout, PayloadLike, as_schema, column_of_ends, frame_schema, payloads_of
+from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
 from streamdsl.io.partition_folders import PartitionedFiles
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.uniform import Fields, UniformRows
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, EventReader, Insert, Retract, Unit, check_unit
+from streamdsl.temporal import (
+    CHT,
+    INFINITY,
+    MIN_TIME,
+    Cti,
+    Event,
+    EventReader,
+    Insert,
+    LifetimeColumns,
+    Retract,
+    Unit,
+    check_unit,
+)
 from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.temporal.lifetime_columns import DEFAULT
 from streamdsl.temporal.time import Ticks
 from streamdsl.temporal.value_arrays import distinct
 
@@ -53,10 +66,14 @@ def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = Non
     >>> read_events([Insert("a", 1, 5, "x"), Cti(6)]).unit
     'tick'
     """
-    reader = EventReader(check_unit(unit))
-    read = list(map(reader.event, _items(events, "events")))
+    return rereadable(partial(_bind_events, list(_items(events, "events"))), as_schema(payload), check_unit(unit))
+
+
+def _bind_events(events: Sequence[Any], payload: Schema | None, unit: Unit | None) -> Bound:
+    reader = EventReader(unit)
+    read = list(map(reader.event, events))
     first = next((event for event in read if isinstance(event, Insert)), None)
-    schema = as_schema(payload) or (schema_for(None, first.id, first.payload) if first is not None else None)
+    schema = payload or (schema_for(None, first.id, first.payload) if first is not None else None)
     return Bound(reader.found, schema, lambda: iter([list(read)]), len(read))
 
 
@@ -66,11 +83,12 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     >>> list(read_rows([(1, 5, "x")]).events())
     [Insert(id=0, le=1, re=5, payload='x')]
     """
-    return _bind_rows(list(_items(rows, "rows")), EventReader(check_unit(unit)), as_schema(payload))
+    return rereadable(partial(_bind_rows, list(_items(rows, "rows"))), as_schema(payload), check_unit(unit))
 
 
-def _bind_rows(rows: Sequence[Any], reader: EventReader, schema: Schema | None) -> Bound:
+def _bind_rows(rows: Sequence[Any], schema: Schema | None, unit: Unit | None) -> Bound:
     """Read rows in chunks that fit into a processor's cache, as each row is visited several times."""
+    reader = EventReader(unit)
     pieces: list[Piece] = []
     uniform = UniformRows.of(rows)
     for first in range(0, len(rows) or 1, _AT_ONCE):
@@ -183,12 +201,12 @@ def read_arrow(
 
 
 def _read_frame(frame: object, what: str, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
-    columns = _frame_columns(frame, what)
-    return _bind_columns(columns, frame_schema(payload), start, end, check_unit(unit))
+    columns, lives = _frame_columns(frame, what), LifetimeColumns(start, end)
+    return rereadable(partial(_bind_columns, columns, lives), frame_schema(payload), check_unit(unit))
 
 
-def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None) -> Bound:
-    layout = _layout(columns, payload, start, end, unit)
+def _bind_columns(columns: Columns, lives: LifetimeColumns, payload: Schema | None, unit: Unit | None) -> Bound:
+    layout = _layout(columns, payload, lives, unit)
     schema = layout.payloads.schema
     if isinstance(layout, PhysicalLayout):
         return Bound(layout.unit, schema, _Given(layout.events(columns)), columns.size)
@@ -252,13 +270,12 @@ class _InMemory:
 
 
 def _layout(
-    columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None, file: str | None = None
+    columns: Columns, payload: Schema | None, lives: LifetimeColumns, unit: Unit | None, file: str | None = None
 ) -> Layout | PhysicalLayout:
-    """Return the layout of a frame; by default LE is in the column `le`, and RE in `re`, if that exists."""
-    end = column_of_ends(columns.names, start, end)
-    if has_physical_columns(columns) and start == "le" and end in (None, "re"):
+    """Return the layout of a frame: of physical events if it has their columns, else of rows with these lifetimes."""
+    if has_physical_columns(columns) and lives.may_be_physical:
         return PhysicalLayout.of(columns, unit, payload, file)
-    return Layout.of(columns, start, end, unit, payload, file)
+    return Layout.of(columns, lives.among(columns.names), unit, payload, file)
 
 
 def _piece(columns: Columns, layout: Layout | PhysicalLayout, first_row: int = 0) -> Piece:
@@ -284,9 +301,14 @@ def read_files(
     """
     from streamdsl.io.formats import open_files
 
+    lives = LifetimeColumns(start, end)
     files = PartitionedFiles(open_files(paths, form, payload, start), [*listed_paths(base), *listed_paths(paths)])
     columns, file = files.peek()
-    return _in_files(files, _layout(columns, frame_schema(payload), start, end, check_unit(unit), file))
+
+    def read(payload: Schema | None, unit: Unit | None) -> Bound:
+        return _in_files(files, _layout(columns, payload, lives, unit, file))
+
+    return rereadable(read, frame_schema(payload), check_unit(unit))
 
 
 def _in_files(files: PartitionedFiles, layout: Layout | PhysicalLayout) -> Bound:
@@ -300,15 +322,17 @@ def _in_files(files: PartitionedFiles, layout: Layout | PhysicalLayout) -> Bound
     return Bound(layout.unit, layout.payloads.schema, pieces, files.rows, narrow)
 
 
-def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = None) -> list[Event[Any]] | Inserts:
-    """Return the events of a pushed physical frame, or the insertions of another frame (columns `le` and, if it exists, `re`).
+def read_frame(
+    frame: object, payload: PayloadLike = None, unit: Unit | None = None, lives: LifetimeColumns = DEFAULT
+) -> list[Event[Any]] | Inserts:
+    """Return the events of a pushed physical frame, or the insertions of another frame.
 
     >>> import pandas as pd
     >>> len(read_frame(pd.DataFrame({"le": [1, 2], "re": [5, 6], "v": [7, 8]})))
     2
     """
     columns = _frame_columns(frame)
-    return _piece(columns, _layout(columns, frame_schema(payload), "le", None, check_unit(unit)))
+    return _piece(columns, _layout(columns, frame_schema(payload), lives, check_unit(unit)))
 
 
 def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame") -> Columns:
@@ -326,6 +350,8 @@ def bind(value: object, source: Source) -> Bound:
     2
     """
     bound = _bound(value, source)
+    if isinstance(value, Bound) and value.reread is not None:
+        bound = value.reread(source.payload, source.time_unit)
     if None not in (source.time_unit, bound.unit) and source.time_unit != bound.unit:
         raise UnitError(
             f"the source {source.source!r} counts time in {source.time_unit}, its input in {bound.unit}",
@@ -343,7 +369,7 @@ def _bound(value: object, source: Source) -> Bound:
         return read_events(value.events(), source.payload, value.unit or source.time_unit)
     columns = columns_of(value)
     if columns is not None:
-        return _bind_columns(columns, source.payload, "le", None, source.time_unit)
+        return _bind_columns(columns, source.lifetime_columns, source.payload, source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
         items = _items(value, f"the input of {source.source!r}")
         return _bind_items(items if isinstance(items, list) else list(items), source)
@@ -352,11 +378,11 @@ def _bound(value: object, source: Source) -> Bound:
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
     if items and type(items[0]) is tuple:
-        return _bind_rows(items, EventReader(check_unit(source.time_unit)), as_schema(source.payload))
+        return _bind_rows(items, source.payload, check_unit(source.time_unit))
     if all(issubclass(kind, (Insert, Retract, Cti)) for kind in distinct(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
     if isinstance(items[0], tuple):
-        return _bind_rows(items, EventReader(check_unit(source.time_unit)), as_schema(source.payload))
+        return _bind_rows(items, source.payload, check_unit(source.time_unit))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
 

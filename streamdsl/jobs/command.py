@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
@@ -14,11 +14,12 @@ from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
-from streamdsl.jobs.input_files import inputs_of
+from streamdsl.jobs.input_files import inputs_of, with_lifetime_columns
 from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
 from streamdsl.jobs.status_line import StatusLine
 from streamdsl.naming import named_query
 from streamdsl.running import runnable_sources
+from streamdsl.stream import Stream
 
 _SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
@@ -28,6 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
     add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
+    add("--start", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of LEs in the inputs, or in one's")
+    add("--end", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of REs; without it rows are points")
     add("--output", required=True, type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
     add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
@@ -71,7 +74,8 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    query = named_query(options.query, "run")
+    found = named_query(options.query, "run")
+    query: Stream[Any] = Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
     named = runnable_sources(query._node)
     kind = options.format or ("table" if options.checkpoint else _format_by_name(options.output))
     inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)

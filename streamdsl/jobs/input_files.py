@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,8 @@ from streamdsl.io.binding import Bound
 from streamdsl.io.files import Format
 from streamdsl.io.formats import BY_SUFFIX
 from streamdsl.io.readers import bind, read_files
-from streamdsl.plan.node import Source
+from streamdsl.plan.node import Node, Source, sources
+from streamdsl.plan.parameters import with_sources
 
 _RECENT: Final = 2 * 10**9
 """Nanoseconds within which a file may change twice with equal time stamps."""
@@ -94,10 +95,10 @@ class JobInput:
         return list(found.values())
 
     def read(self, files: Sequence[InputFile]) -> Bound:
-        """Return the rows of some of the files: `le`, `re` if there is such a column, and the payload; or physical events."""
-        paths = [str(file.path) for file in files]
+        """Return the rows of some of the files, with the lifetimes that the source names; or physical events."""
+        paths, lives = [str(file.path) for file in files], self.source.lifetime_columns
         form = BY_SUFFIX[files[0].path.suffix].name
-        read = read_files(paths, self.source.payload, unit=self.source.time_unit, form=form, base=self.path)
+        read = read_files(paths, self.source.payload, lives.start, lives.end, self.source.time_unit, form, self.path)
         return bind(read, self.source)
 
 
@@ -121,6 +122,40 @@ def inputs_of(
         if [each for each, _ in pairs].count(name) > 1:
             raise QueryError(f"the source {name!r} has several inputs", hint="put the files into one folder, by links if need be")
     return {name: _input(sources[name], Path(path), later) for name, path in paths.items()}
+
+
+def with_lifetime_columns(plan: Node, starts: Sequence[str], ends: Sequence[str]) -> Node:
+    """Return a plan whose sources name other columns of lifetimes, each of `column`, for all sources, or `source=column`.
+
+    Raises `QueryError` for two columns of one source.
+
+    >>> plan = with_lifetime_columns(Source("trips"), ["at"], ["trips=until"])
+    >>> plan.lifetime_columns
+    LifetimeColumns(start='at', end='until')
+    """
+    given = sources(plan)
+    roles = {role: _columns(role, texts, given) for role, texts in (("start", starts), ("end", ends))}
+
+    def renamed(node: Source) -> Source:
+        named = {role: found[node.source] for role, found in roles.items() if node.source in found}
+        return replace(node, lifetime_columns=replace(node.lifetime_columns, **named))
+
+    return with_sources(plan, {name: renamed(node) for name, node in given.items()})
+
+
+def _columns(role: str, texts: Sequence[str], named: Mapping[str, Source]) -> dict[str, str]:
+    """Return the column of each source that has one; one of its own counts before one for all."""
+    found: dict[str | None, str] = {}
+    for text in texts:
+        name, equals, column = text.partition("=")
+        key, value = (name, column) if equals and name in named else (None, text)
+        if not value or key in found:
+            raise QueryError(
+                f"--{role} {text} names no column of {'the sources' if key is None else repr(key)}, or a second one",
+                hint=f"--{role} COLUMN for all sources, or --{role} NAME=COLUMN once for each; they are: {', '.join(named)}",
+            )
+        found[key] = value
+    return {name: found.get(name, found.get(None, "")) for name in named if name in found or None in found}
 
 
 def _pair(text: str) -> tuple[str, str]:

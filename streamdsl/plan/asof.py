@@ -9,8 +9,16 @@ from streamdsl.errors import QueryError
 from streamdsl.temporal import INFINITY
 
 Direction: TypeAlias = Literal["back", "forward", "nearest"]
+Ties: TypeAlias = Literal["all", "last"]
+"""Which of the nearest right rows, as they start together, a left row gets: all, or the last one by payload."""
 Distance: TypeAlias = tuple[int, bool]
 """The ticks between a left and a right LE, and whether the right one is later: smaller is nearer, and ties go to the earlier."""
+
+
+def check_ties(ties: str) -> None:
+    """Raise `QueryError` for what says nothing of ties."""
+    if ties not in ("all", "last"):
+        raise QueryError(f'ties is "all" or "last", not {ties!r}', hint='ties="last" gives each left row one right row at most')
 
 
 @dataclass(frozen=True, slots=True)

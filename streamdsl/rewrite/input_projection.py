@@ -37,7 +37,7 @@ def project_inputs(plan: Node, bindings: Mapping[str, Bound], options: Mapping[s
     wanted = fields_read_of_sources(plan)
     for name, bound in bindings.items():
         sources = [node for node in plan.walk_all() if isinstance(node, Source) and node.source == name]
-        if name not in wanted or any(source.on_violation != "error" for source in sources):
+        if name not in wanted or any(source.may_reject for source in sources):
             continue
         schema = narrowed(bound.schema, wanted[name])
         if schema is None or bound.narrow is None:

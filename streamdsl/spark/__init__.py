@@ -213,7 +213,7 @@ class OnSpark:
         return explain_stages(self._plan)
 
     def _frames(self, frames: Frames, start: str, end: str | None) -> dict[str, SourceFrame]:
-        return frames_by_source(frames, [name for name in sources(self._plan) if name not in self._own], start, end)
+        return frames_by_source(frames, sources(self._plan), self._own, start, end)
 
     def _over(self, frames: Mapping[str, SourceFrame]) -> tuple[Node, dict[str, Flow]]:
         """Return the plan over just these frames, without the fields that it does not read, and the flow of each source."""

@@ -11,7 +11,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from streamdsl.errors import SchemaError, UnsupportedOnSpark, closest
 from streamdsl.expr.schema import Schema
-from streamdsl.io.layout import column_of_ends
 from streamdsl.plan.node import Source
 from streamdsl.spark.frame_roles import SourceFrame
 from streamdsl.spark.physical_frames import PHYSICAL
@@ -57,9 +56,10 @@ class FrameLayout:
     def of(cls, node: Source, frame: SourceFrame) -> FrameLayout:
         """Return the layout of a source's frame; raises `SchemaError` for duplicate or missing columns."""
         columns = _columns(node, frame.rows)
-        end = frame.start and column_of_ends([name.lower() for name in columns], frame.start, frame.end)
-        names = {role: name for role, name in (("le", frame.start), ("re", end)) if name is not None}
-        if set(PHYSICAL) <= columns.keys() and frame.start == "le" and end in (None, "re"):
+        lives = frame.lives and frame.lives.among([name.lower() for name in columns])
+        roles = (("le", lives.start), ("re", lives.end)) if lives else ()
+        names = {role: name for role, name in roles if name is not None}
+        if set(PHYSICAL) <= columns.keys() and lives and lives.may_be_physical:
             names |= {name: name for name in PHYSICAL}
         for name in names.values():
             if name not in columns:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
 from streamdsl.errors import QueryError
-from streamdsl.io.layout import check_roles
+from streamdsl.plan.node import Source
+from streamdsl.temporal import LifetimeColumns
+from streamdsl.temporal.lifetime_columns import DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
     """The DataFrame of a source, with LE in the column `start` and RE in the column `end`, as in `sd.from_pandas`.
 
-    By default these are `le` and, if it exists, `re`; rows without an end are point events. The other columns are the payload.
-    With `start=None` the rows of a table hold at all times, as those of `sd.sources.from_table`.
+    By default these are those that the source names, else `le` and, if it exists, `re`; rows without an end are point events. The
+    other columns are the payload. With `start=None` the rows of a table hold at all times, as those of `sd.sources.from_table`.
     Where sources name their times in different ways, each says its own: `batch({"bids": SourceFrame(bids, start="ts"), ...})`.
     Raises `QueryError` for what is no name of a column, and for one column that is both.
 
@@ -35,30 +37,37 @@ class SourceFrame:
     def __post_init__(self) -> None:
         if self.start is None and self.end is not None:
             raise QueryError(f"rows with the end {self.end!r} have a start", hint="start=None is for rows that hold at all times")
-        for role, name in (("start", self.start), ("end", self.end)):
-            if not isinstance(name, str | None):
-                raise _no_name(role, name, f'for example {role}="pickup_time"')
-        if self.start is not None:
-            check_roles(self.start, self.end)
+        _ = self.lives
 
+    @property
+    def lives(self) -> LifetimeColumns | None:
+        """The columns of the lifetimes, None for a table whose rows hold at all times."""
+        return None if self.start is None else LifetimeColumns(self.start, self.end)
 
-def _no_name(role: str, given: object, hint: str) -> QueryError:
-    return QueryError(f"{role}= is the name of a column, not a {type(given).__name__}", hint=hint)
+    def of(self, source: Source) -> SourceFrame:
+        """Return the frame of a source: where it names no columns of lifetimes, with those that the source names."""
+        named = source.lifetime_columns
+        return SourceFrame(self.rows, named.start, named.end) if self.lives == DEFAULT else self
 
 
 Frames: TypeAlias = DataFrame | SourceFrame | Mapping[str, DataFrame | SourceFrame]
 """The frame of each source by its name, or that of the only one."""
 
 
-def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str, end: str | None) -> dict[str, SourceFrame]:
+def frames_by_source(
+    frames: Frames, named_sources: Mapping[str, Source], own: Collection[str], start: str, end: str | None
+) -> dict[str, SourceFrame]:
     """Return the frame of each source; `start` and `end` are the roles in frames that are not a `SourceFrame` with its own.
 
-    One frame alone is that of the only source that is not bound in the query. Raises `QueryError` if there is no such source,
-    or are several, and for roles that no frame would take.
+    Sources in `own` are bound in the query. One frame alone is that of the only other source. Raises `QueryError` if there is
+    no such source, or are several, and for roles that no frame would take.
     """
     if start is None:
-        raise _no_name("start", start, "SourceFrame(rows, start=None) is a table whose rows hold at all times")
-    named = frames if isinstance(frames, Mapping) else {_only(open_sources): frames}
+        raise QueryError(
+            "start= is the name of a column, not a NoneType",
+            hint="SourceFrame(rows, start=None) is a table whose rows hold at all times",
+        )
+    named = frames if isinstance(frames, Mapping) else {_only([name for name in named_sources if name not in own]): frames}
     roles = {"start": start} if end is None else {"start": start, "end": end}
     if roles != {"start": "le"} and named and all(isinstance(frame, SourceFrame) for frame in named.values()):
         raise QueryError(
@@ -68,7 +77,7 @@ def frames_by_source(frames: Frames, open_sources: Sequence[str], start: str, en
     checked = {name: frame if isinstance(frame, SourceFrame) else SourceFrame(frame, start, end) for name, frame in named.items()}
     for name, frame in checked.items():
         _check_rows(name, frame.rows)
-    return checked
+    return {name: frame.of(named_sources[name]) if name in named_sources else frame for name, frame in checked.items()}
 
 
 def _only(sources: Sequence[str]) -> str:

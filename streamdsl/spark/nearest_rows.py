@@ -49,6 +49,8 @@ def _in_order(low: LoweringContext, node: AsofJoin, flows: Sequence[Flow], scope
     """Return the result as SQL, but for a projection that only Python can compute."""
     if node.matching.where is not None:
         raise NotNative("its condition reads both rows")
+    if node.ties != "all":
+        raise NotNative("of right rows that start together it takes the last by payload")
     left, right = flows
     pairs = JoinPairs(left, right, left.make, left.keys)
     env = pairs.env(scope, low.label(node))

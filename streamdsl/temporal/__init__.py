@@ -18,9 +18,10 @@ from streamdsl.temporal.events import (
     sync_time,
 )
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
+from streamdsl.temporal.lifetime_columns import LifetimeColumns
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
 from streamdsl.temporal.progress_policy import Progress, ProgressGenerator
-from streamdsl.temporal.rejected import Rejected, Rejections, all_rejected
+from streamdsl.temporal.rejected import CtiOrigin, Rejected, Rejections, all_rejected
 from streamdsl.temporal.time import (
     CHRONON,
     INFINITY,
@@ -46,12 +47,14 @@ __all__ = [
     "MISSING",
     "CHTRow",
     "Cti",
+    "CtiOrigin",
     "DurationLike",
     "Event",
     "EventReader",
     "EventTable",
     "Insert",
     "Lifetime",
+    "LifetimeColumns",
     "NextTick",
     "OnViolation",
     "Progress",

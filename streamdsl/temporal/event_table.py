@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from streamdsl.errors import CtiViolation, EventError, shortened
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
-from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_LATE, WAS_DROPPED, Rejected, Rejections
+from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_FAR, TOO_LATE, WAS_DROPPED, CtiOrigin, Rejected, Rejections
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.temporal.value_arrays import distinct
 
@@ -51,8 +51,8 @@ class EventTable:
     `admit` returns the event as it takes effect (the same, an adjusted one, or None if it was dropped) and raises `EventError` or
     `CtiViolation`; an event that raises changes nothing. Events that were admitted since the last `commit` can be rolled back.
 
-    `cti` is the largest CTI, `high_water` the largest LE or CTI so far. An id is forgotten once a CTI has passed its expiry; a
-    heap of expirations finds these ids, so that an event costs O(log ids) amortized.
+    `cti` is the largest CTI, which came from the `origin`, `high_water` the largest LE or CTI so far. An id is forgotten once a
+    CTI has passed its expiry; a heap of expirations finds these ids, so that an event costs O(log ids) amortized.
 
     >>> table = EventTable()
     >>> table.admit(Insert("a", 1, 9, "x"))
@@ -71,6 +71,7 @@ class EventTable:
         self.on_violation = on_violation
         self.cti = MIN_TIME
         self.high_water = MIN_TIME
+        self.origin: tuple[str | None, str, int] = (name, "the beginning", 0)
         self._rejected = Rejections()
         self._late = Rejections()
         self._known: dict[Hashable, EventState] = {}
@@ -101,24 +102,31 @@ class EventTable:
         found, self._rejected = self._rejected, self._rejected.anew()
         return found
 
+    @property
+    def late(self) -> Rejections:
+        """The events that were dropped or adjusted since the last commit."""
+        return self._late
+
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, not only a sample; the caller has to fetch them."""
         self._rejected.keep_all()
         self._late.keep_all()
 
-    def advance(self, cti: int) -> None:
+    def advance(self, cti: int, origin: tuple[str | None, str, int] | None = None) -> None:
         """Apply a CTI: times before it are closed, and ids that can no longer change are forgotten."""
         if cti > self.cti:
             self.cti = cti
+            self.origin = origin or self.origin
             if cti > self.high_water:
                 self.high_water = cti
         self.commit()
 
-    def promise(self, cti: int) -> None:
+    def promise(self, cti: int, origin: tuple[str | None, str, int] | None = None) -> None:
         """Apply a CTI as `advance` does, but so that `rollback` can undo it."""
         if cti > self.cti:
-            self._undo.append(partial(self._restore, self.cti, self.high_water))
+            self._undo.append(partial(self._restore, self.cti, self.high_water, self.origin))
             self.cti = cti
+            self.origin = origin or self.origin
             self.high_water = max(self.high_water, cti)
 
     def commit(self) -> None:
@@ -162,8 +170,8 @@ class EventTable:
         heapq.heapify(self._expirations)
         self._ticket = itertools.count(len(dying))
 
-    def _restore(self, cti: int, watermark: int) -> None:
-        self.cti, self.high_water = cti, watermark
+    def _restore(self, cti: int, watermark: int, origin: tuple[str | None, str, int]) -> None:
+        self.cti, self.high_water, self.origin = cti, watermark, origin
 
     def _write(self, entries: dict[Hashable, Any], id: Hashable, entry: Any) -> None:
         old = entries.get(id, MISSING)
@@ -191,15 +199,18 @@ class EventTable:
         last_time = self._dropped.get(id)
         return last_time is not None and last_time >= self.cti
 
-    def admit(self, event: DataEvent, is_numbered: bool = False) -> DataEvent | None:
-        """Return the event as it takes effect, or None if it is dropped. An insertion that `is_numbered` keeps no state."""
+    def admit(self, event: DataEvent, is_numbered: bool = False, is_jump: bool = False) -> DataEvent | None:
+        """Return the event as it takes effect, or None if it is dropped, as an insertion is that `is_jump`.
+
+        An insertion that `is_numbered` keeps no state.
+        """
         if is_numbered and isinstance(event, Insert):
-            return self._insert(event, is_numbered)
+            return self._insert(event, is_numbered, is_jump)
         if not _is_hashable(event.id):
             raise self._malformed(event, "its id is not hashable")
         if event.id != event.id:
             raise self._malformed(event, "its id is not equal to itself, so nothing could name it again")
-        return self._insert(event) if isinstance(event, Insert) else self._retract(event)
+        return self._insert(event, is_jump=is_jump) if isinstance(event, Insert) else self._retract(event)
 
     def admit_all(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> bool:
         """Admit insertions at once if all are valid; else return False, and change nothing.
@@ -214,7 +225,7 @@ class EventTable:
         starts, ends = le.tolist(), re.tolist()
         if min(starts) < self.cti or max(starts) == INFINITY or any(map(operator.gt, starts, ends)) or not self._are_new(ids):
             return False
-        self._undo.append(partial(self._restore, self.cti, self.high_water))
+        self._undo.append(partial(self._restore, self.cti, self.high_water, self.origin))
         self._undo.append(partial(self._undo_writes, ids))
         self.high_water = max(self.high_water, *starts)
         self._known.update(zip(ids, map(EventState, starts, ends, payloads, starts), strict=True))
@@ -250,7 +261,7 @@ class EventTable:
         for id in ids:
             self._known.pop(id, None)  # an interrupt may have prevented the write
 
-    def _insert(self, event: Insert[Any], is_numbered: bool = False) -> Insert[Any] | None:
+    def _insert(self, event: Insert[Any], is_numbered: bool = False, is_jump: bool = False) -> Insert[Any] | None:
         if event.le == INFINITY:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
@@ -262,6 +273,9 @@ class EventTable:
                 where=self.name,
                 hint="each insertion has an id of its own; sd.correct(event, payload, new_id) replaces one that was sent",
             )
+        if is_jump:
+            self._drop(event, event.re, TOO_FAR, is_numbered)
+            return None
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":
@@ -271,7 +285,7 @@ class EventTable:
                 return None
             self._reject(event, LE_MOVED)
             event = Insert(event.id, self.cti, event.re, event.payload)
-        self._undo.append(partial(self._restore, self.cti, self.high_water))
+        self._undo.append(partial(self._restore, self.cti, self.high_water, self.origin))
         self.high_water = max(self.high_water, event.le)
         if not is_numbered:
             self._clear_dropped(event.id)
@@ -332,11 +346,11 @@ class EventTable:
             self._undo.append(partial(self._dropped.__setitem__, id, self._dropped.pop(id)))
 
     def _reject(self, event: DataEvent, reason: str) -> None:
-        self.reject([Rejected(event, self.cti, reason)], {reason: 1})
+        self.reject([Rejected(event, self.cti, reason, CtiOrigin(*self.origin))], {reason: 1})
 
     def reject(self, newest: Sequence[Rejected], counts: Mapping[str, int]) -> None:
         """Count late events by reason, and keep the newest ones as a sample; `rollback` undoes this."""
-        self._undo.append(partial(self._restore, self.cti, self.high_water))
+        self._undo.append(partial(self._restore, self.cti, self.high_water, self.origin))
         self._late.add(self.name, newest, counts)
 
     def _remember(self, id: Hashable, entry: EventState) -> None:

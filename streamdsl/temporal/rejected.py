@@ -14,20 +14,50 @@ SAMPLE_SIZE: Final = 10_000
 """The size of the sample of the newest late events; all are counted."""
 
 TOO_LATE: Final = "dropped: it changes a time before the CTI"
+TOO_FAR: Final = "quarantined: it starts further ahead of the events before it than max_jump"
 WAS_DROPPED: Final = "dropped: an event that it corrects was dropped"
 LE_MOVED: Final = "adjusted: its LE became the CTI"
 RE_MOVED: Final = "adjusted: its RE_new became the CTI"
 
 
+class CtiOrigin(NamedTuple):
+    """Where a CTI came from: the source, what made it there, and by which push into that source, counted from 1.
+
+    >>> print(CtiOrigin("trips", "Progress.slack(5)", 3))
+    Progress.slack(5) of 'trips', push 3
+    """
+
+    source: str | None
+    made_by: str
+    push: int
+
+    def __str__(self) -> str:
+        return f"{self.made_by} of {self.source!r}, push {self.push}"
+
+
 class Rejected(NamedTuple):
-    """An event that a source dropped or adjusted, with the CTI that it broke."""
+    """An event that a source dropped or adjusted, with the CTI that it broke, and where that came from.
+
+    Two are equal wherever their CTIs came from: the same CTI may come by a policy or by a `Cti`, and by any push.
+    """
 
     event: Insert[Any] | Retract
     cti: int
     reason: str
+    origin: CtiOrigin | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rejected) and self[:3] == other[:3]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:3])
 
     def __repr__(self) -> str:
-        return f"Rejected(event={self.event!r}, cti={time_repr(self.cti, unit_of(self.event))}, reason={self.reason!r})"
+        cti = time_repr(self.cti, unit_of(self.event))
+        return f"Rejected(event={self.event!r}, cti={cti}, reason={self.reason!r}, origin={self.origin})"
 
 
 class Rejections(Completed, Sequence[Rejected]):

@@ -36,7 +36,7 @@ class UDSO(UDM, Generic[In, State, Out]):
 
     keeps_payloads: ClassVar[bool] = False
     """Each result is the row's own payload, so the output has the input's schema."""
-    for_kept_states: ClassVar[str] = "define is_empty(state) on the class"
+    for_kept_states: ClassVar[str] = "define is_empty(state) or fresh_from(state) on the class"
     """The remedy that `sd.checks.check` gives if the states of all groups are kept for ever."""
 
     @abstractmethod
@@ -54,6 +54,15 @@ class UDSO(UDM, Generic[In, State, Out]):
     def is_empty(self, state: State) -> bool:
         """Say whether a state is equivalent to a new one, so that it can be dropped once no row of its group can change."""
         return False
+
+    def fresh_from(self, state: State) -> int | None:
+        """Return an LE from which on rows go on as from a new state, which the CTI there lets go; None: there is none."""
+        return None
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether no state is ever dropped."""
+        return type(self).is_empty is UDSO.is_empty and type(self).fresh_from is UDSO.fresh_from
 
 
 class Sieve(UDSO[Any, State, Any]):

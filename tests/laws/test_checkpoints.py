@@ -278,6 +278,7 @@ PROGRESS = [
     sd.Progress.every(3, delay=2),
     sd.Progress.wall_clock(1, clock=lambda: 0),
     sd.Progress.imported_from("s1", 2),
+    sd.Progress.slack(2, max_jump=4).idle_after(3),
 ]
 
 

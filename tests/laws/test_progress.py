@@ -211,6 +211,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Chain(Union(), 5), "5 is no operator"),  # type: ignore[arg-type]
     (lambda: Smooth(sd.count()), "is no operator"),  # type: ignore[arg-type]
     (lambda: Input("slack"), "'slack' is no progress policy"),  # type: ignore[arg-type]
+    (lambda: Input(sd.Progress.slack(2, max_jump=5)), r"Progress\.slack\(2, max_jump=5\) is a policy of queries' sources"),
     (lambda: WindowAggregate(1, 1, sd.avg), "is no aggregate"),
     (lambda: BandJoin(-3, 2), "a band from 3 to 2 is empty"),
     (lambda: EqualityJoin(0), "a width is a number greater than 0"),

@@ -173,16 +173,21 @@ OPERATORS = [
             lambda s, t: s.asof_join(t, direction="forward", tolerance=3, where=lambda a, b: a.v <= b.v),
             lambda s, t: s.asof_join(t, on="k", direction="nearest"),
             lambda s, t: s.asof_join(s, on="v", direction="nearest", tolerance=5, how="left", where=lambda a, b: a.k != b.k),
+            lambda s, t: s.asof_join(t, on="k", ties="last"),
+            lambda s, t: s.asof_join(t, ties="last", select=lambda a, b: a.v * 10 + b.v),
+            lambda s, t: s.asof_join(t, direction="nearest", how="left", where=lambda a, b: a.v != b.v, ties="last"),
         ],
         spark={
             "`asof_join` by key": lambda s, t: s.asof_join(t, on="k"),
             "`asof_join` without key": lambda s, t: s.asof_join(t),
+            '`asof_join`, `ties="last"`': lambda s, t: s.asof_join(t, on="k", ties="last"),
         },
         meaning=[
             Meaning(
                 "`asof_join`",
                 "each left row, its lifetime as it is, with all matching right rows of the greatest LE <= left LE; "
-                '`direction="forward"`: the smallest LE >= left LE; `"nearest"`: of two as near the earlier [choice]',
+                '`direction="forward"`: the smallest LE >= left LE; `"nearest"`: of two as near the earlier [choice]; '
+                '`ties="last"`: of those that start together only the last by payload [choice]',
                 "c; forward and nearest also no later than the first left LE for which a nearer row may come",
             ),
         ],
@@ -196,6 +201,7 @@ OPERATORS = [
             (lambda: trips.asof_join(zones, how="outer"), QueryError, ('"inner" or "left"',)),  # type: ignore[call-overload]
             (lambda: trips.asof_join(zones, direction="up"), QueryError, ('"nearest"', "'up'")),  # type: ignore[call-overload]
             (lambda: trips.asof_join(zones, tolerance=-1), QueryError, (">= 0",)),
+            (lambda: trips.asof_join(zones, ties="first"), QueryError, ('"all" or "last"', "'first'")),  # type: ignore[call-overload]
         ],
     ),
     Operator(

@@ -237,3 +237,13 @@ def test_a_stream_of_rows_whose_columns_have_other_names(streaming: Any, engine:
     )
     running.awaitTermination()
     assert rows(streaming.read.parquet(str(tmp_path / "out")).drop("id")) == [(1, 6, "a"), (7, None, "a")]
+
+
+def test_a_source_names_the_columns_of_its_frame(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 3, 7), (4, 9, 8)], "at bigint, until bigint, n bigint")
+    trips = sd.source("trips", start="at", end="until")
+    expected = [(1, 3, 7), (4, 9, 8)]
+    for each in (frame, {"trips": frame}, SourceFrame(frame)):
+        assert sorted(map(tuple, trips.on_spark(spark).batch(each).collect())) == expected
+    points = trips.on_spark(spark).batch(frame, start="at").select("le", "re", "until").collect()
+    assert sorted(map(tuple, points)) == [(1, 2, 3), (4, 5, 9)]

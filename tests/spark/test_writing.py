@@ -12,7 +12,15 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import CheckpointError, DriverWarning, ManyShardsWarning, NoProgressWarning, QueryError, SinkError
+from streamdsl.errors import (
+    CheckpointError,
+    DriverWarning,
+    ManyShardsWarning,
+    NoProgressWarning,
+    QueryError,
+    SinkError,
+    UnsupportedOnSpark,
+)
 from streamdsl.spark import Meter, ParquetTable, SourceFrame, canonical, translated
 from streamdsl.spark.spark_session import as_streamdsl
 from streamdsl.spark.stream_writer import choose_engine
@@ -227,6 +235,9 @@ def test_final_rows_that_would_never_come_are_warned_of(streaming: Any, tmp_path
     follows = sd.source("s", progress=sd.Progress.imported_from("t")).join(sd.source("t"), on="k").on_spark(streaming)
     with pytest.raises(QueryError, match="imports its CTIs from 't', which is complete"):
         follows.stream({"s": rows, "t": static})
+    for policy in (sd.Progress.slack(3, max_jump=5), sd.Progress.slack(3).idle_after(5)):
+        with pytest.raises(UnsupportedOnSpark, match=rf"has {re.escape(str(policy))}: .*no order"):
+            sd.source("s", progress=policy).on_spark(streaming).stream(rows)
 
 
 @pytest.mark.parametrize("engine", ["shards", "driver"])

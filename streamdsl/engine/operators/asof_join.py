@@ -16,6 +16,7 @@ from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, NearestOperator
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.order import by_columns
 from streamdsl.engine.pairs import all_but, are_among, distinct_values
 from streamdsl.engine.row_batch import PAIRS, RowBatch
 from streamdsl.engine.sorted import Probe, Row
@@ -94,6 +95,8 @@ class AsofJoinOperator(NearestOperator):
         return out
 
     def change_rows_of(self, place: int, batch: RowBatch) -> Batch | None:
+        if self.node.ties != "all":
+            return None
         ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
         if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
             return None
@@ -197,7 +200,16 @@ class AsofJoinOperator(NearestOperator):
             return Matches(NO_ROWS, NO_ROWS)
         at, rights = self.with_noted(lefts)
         kept = self.matching(lefts[at], rights)
-        return self._with_alone(lefts, self.left.rows.notes.take(lefts), Matches(lefts[at[kept]], rights[kept]))
+        return self._with_alone(lefts, self.left.rows.notes.take(lefts), self._chosen(Matches(lefts[at[kept]], rights[kept])))
+
+    def _chosen(self, found: Matches) -> Matches:
+        """Return those that count of matches that start together: all, or of each left row that with the last payload."""
+        if self.node.ties == "all" or len(found.lefts) < 2:
+            return found
+        found = found.take(np.lexsort([found.rights, found.lefts]))
+        order = by_columns(self.right.rows.table(found.rights), found.lefts)
+        found = found if order is None else found.take(order)
+        return found.take(flatnonzero(np.append(found.lefts[1:] != found.lefts[:-1], True)))
 
     def _with_alone(self, lefts: Rows, notes: Ticks, matches: Matches) -> Matches:
         alone = lefts[flatnonzero(notes == NOTHING)] if self.node.outer else NO_ROWS
@@ -208,7 +220,7 @@ class AsofJoinOperator(NearestOperator):
         if not len(lefts):
             return Matches(NO_ROWS, NO_ROWS)
         best, at, rights = self.note(lefts)
-        return self._with_alone(lefts, best, Matches(lefts[at], rights))
+        return self._with_alone(lefts, best, self._chosen(Matches(lefts[at], rights)))
 
     def _batch(self, before: Matches, now: Matches, concerned: Rows) -> Batch:
         """Return the changes of joined rows, retractions before insertions. A pair that stays only gets another end."""

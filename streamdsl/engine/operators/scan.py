@@ -22,7 +22,7 @@ from streamdsl.expr.table import Rows, flatnonzero, payload_table
 from streamdsl.plan.node import Scan
 from streamdsl.temporal.payload import AS_THEY_ARE, payload_key, payload_order
 from streamdsl.temporal.time import MIN_TIME, Ticks
-from streamdsl.udm.stream_operator import taken
+from streamdsl.udm.stream_operator import UDSO, taken
 
 R = TypeVar("R")
 
@@ -114,6 +114,11 @@ class ScanOperator(Operator):
         self._n_rows = 0
         self._cleanup_credit = 0
         self._cti = MIN_TIME
+
+    @property
+    def _ages(self) -> bool:
+        """Whether a state may become as a new one while nothing happens to its group."""
+        return type(self.module).fresh_from is not UDSO.fresh_from
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_same_ends(inputs[0], self.cti)
@@ -327,12 +332,20 @@ class ScanOperator(Operator):
     def _sweep(self) -> None:
         """Drop rows that are final, and groups whose state need not be kept."""
         self._cleanup_credit = self._n_rows = 0
-        for group, line in [each for each in self.lines.items() if not each[1].is_idle]:
-            self._advance_base(line)
-            self._n_rows += len(line.le)
-            line.is_idle = not line.le
-            if line.is_idle and self._called(self.module.is_empty, line.base):
+        for group, line in [each for each in self.lines.items() if self._ages or not each[1].is_idle]:
+            if not line.is_idle:
+                self._advance_base(line)
+                self._n_rows += len(line.le)
+                line.is_idle = not line.le
+            if line.is_idle and self._is_as_new(line.base):
                 del self.lines[group]
+
+    def _is_as_new(self, state: Any) -> bool:
+        """Say whether the rows that may still come go on from a state as they would from a new one."""
+        if self._called(self.module.is_empty, state):
+            return True
+        fresh = self._called(self.module.fresh_from, state) if self._ages else None
+        return fresh is not None and fresh <= self._cti
 
     def _advance_base(self, line: Line) -> None:
         """Advance a group's base as far as a known state is final, and drop the rows before it that have ended."""

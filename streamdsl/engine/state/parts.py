@@ -23,8 +23,8 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.udm.bases import UDM
 
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
-_WRITTEN: Final = ("written", "_extent")
-"""Fields that say where a query was written, and what is below: they count for nothing."""
+_UNCOUNTED: Final = ("written", "_extent", "lifetime_columns")
+"""Fields that say where a query was written, what is below, and how frames are read: they count for nothing."""
 _DEEP: Final = 6
 """So deep is looked into what functions have captured."""
 
@@ -122,7 +122,7 @@ def _held(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, _CONTAINERS):
         yield from ((str(place), each) for place, each in enumerate(value))
     elif is_dataclass(value):
-        yield from ((each.name, getattr(value, each.name, None)) for each in fields(value) if each.name not in _WRITTEN)
+        yield from ((each.name, getattr(value, each.name, None)) for each in fields(value) if each.name not in _UNCOUNTED)
     elif isinstance(value, UDM):
         yield from vars(value).items()
 

@@ -47,6 +47,8 @@ class Input(Punctuated):
         super().__init__()
         if progress is not None and not isinstance(progress, Progress):
             raise QueryError(f"{progress!r} is no progress policy", hint="for example Input(sd.Progress.slack(2))")
+        if progress is not None and (progress.max_jump is not None or progress.idle is not None):
+            raise QueryError(f"{progress} is a policy of queries' sources", hint="here idle= says when a key falls silent")
         for value, what in ((drift, "drift"), (idle, "time of being idle")):
             if value is not None:
                 check_positive(value, what)

@@ -18,7 +18,7 @@ from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import NODES, Matching
 from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.pattern_steps import PatternStep
-from streamdsl.temporal import Progress
+from streamdsl.temporal import LifetimeColumns, Progress
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.bound_agg import BoundAgg
 from streamdsl.udm.builtin import Builtin
@@ -46,7 +46,7 @@ TYPES: Final[dict[str, type]] = {
         *_of(expressions, Expr),
         *KINDS.values(),
         *(Linear, LastN, Sliding),
-        *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress),
+        *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress, LifetimeColumns),
     )
     if each is not Opaque
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.asof import Nearness
+from streamdsl.plan.asof import Nearness, Ties, check_ties
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import NO_FIELDS, Fields, Keeps, Open, all_of, fields_read, perhaps, surely
 from streamdsl.plan.nodes.rows import RowWise, projected
@@ -208,6 +208,15 @@ class AsofJoin(PairJoin):
 
     near: Nearness = field(default_factory=Nearness)
     outer: bool = False
+    ties: Ties = "all"
+
+    def __post_init__(self) -> None:
+        TwoInputs.__post_init__(self)
+        check_ties(self.ties)
+
+    def fields_put_out(self, position: int, wanted: Fields) -> Fields:
+        """The last of ties is the last by the whole right payload."""
+        return None if position == 1 and self.ties == "last" else PairJoin.fields_put_out(self, position, wanted)
 
     @property
     def shows_unmatched(self) -> bool:
@@ -215,7 +224,7 @@ class AsofJoin(PairJoin):
 
     def describe_more(self) -> list[str]:
         within = "" if self.near.tolerance == INFINITY else f" within {self.near.tolerance}"
-        near = f"{self.near.direction}{within}" + (" or alone" if self.outer else "")
+        near = f"{self.near.direction}{within}" + (" or alone" if self.outer else "") + (", last of ties" * (self.ties == "last"))
         return [*PairJoin.describe_more(self), near]
 
     @property

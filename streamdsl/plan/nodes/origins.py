@@ -9,7 +9,8 @@ from streamdsl.expr.predicates import check_function
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
 from streamdsl.plan.facts import Keeps, Open
-from streamdsl.temporal import INFINITY, OnViolation, Unit, format_time
+from streamdsl.temporal import INFINITY, LifetimeColumns, OnViolation, Unit, format_time
+from streamdsl.temporal.lifetime_columns import DEFAULT
 from streamdsl.temporal.progress_policy import Progress
 
 
@@ -55,10 +56,16 @@ class Source(Declared):
     progress: Progress | None = None
     on_violation: OnViolation = "error"
     table: bool = field(default=False, repr=False)
+    lifetime_columns: LifetimeColumns = field(default=DEFAULT, repr=False)
 
     def __post_init__(self) -> None:
         if self.progress is not None and self.progress.clock is not None:
             check_function(self.progress.clock, "the time", instead="return the nanoseconds since 1970")
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether events may be dropped or adjusted, and so come out of `rejected()`."""
+        return self.on_violation != "error" or (self.progress is not None and self.progress.max_jump is not None)
 
     def open_rows(self, inputs: Sequence[Open | None]) -> Open | None:
         return Open(self, depends_on_data=True)

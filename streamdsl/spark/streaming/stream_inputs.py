@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from streamdsl.emit import Emit, EmitMode, mode_of
-from streamdsl.errors import NoProgressWarning, QueryError, level_of_caller, with_hint
+from streamdsl.errors import NoProgressWarning, QueryError, UnsupportedOnSpark, level_of_caller, with_hint
 from streamdsl.plan.facts import Keeps
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, Node, Source, sources
@@ -51,6 +51,8 @@ def stream_inputs(
             hint="use batch(), or run(); a frame of spark.readStream makes a stream",
         )
     named = sources(plan)
+    for name in streams:
+        _check_policy(named[name])
     events = {name: events_of_frame(named[name], frame) for name, frame in streams.items()}
     rows = {
         name: source_of_frame(node, static[name]) if name in static else own(node)
@@ -66,6 +68,17 @@ def stream_inputs(
     _warn_of_silent(plan, streams, mode_of(emit) == "final")
     over, bounded = precompute_bounded(in_unit(plan, unit), rows, computed)
     return StreamInputs(over, {**events, **bounded}, bounded.keys(), unit)
+
+
+def _check_policy(source: Source) -> None:
+    """Raise `UnsupportedOnSpark` for what a policy asks that needs the order of rows, or a look at other sources."""
+    policy = source.progress
+    if policy is not None and (policy.max_jump is not None or policy.idle is not None):
+        raise UnsupportedOnSpark(
+            f"the source {source.source!r} has {policy}: in a stream on Spark the rows of a micro-batch have no order, and no "
+            "source sees how far another one is",
+            hint="leave max_jump= and idle_after() out, filter the frame, or take CTIs by Progress.imported_from(...)",
+        )
 
 
 def _warn_of_silent(plan: Node, streams: Mapping[str, SourceFrame], is_final: bool) -> None:

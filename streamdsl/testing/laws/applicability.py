@@ -86,8 +86,8 @@ def _is_inherited(module: object, name: str) -> bool:
 
 def forgets_groups(subject: Subject) -> str | None:
     """Stream operators that say when a state is as good as a new one."""
-    inherited = type(subject.module).is_empty is UDSO.is_empty if isinstance(subject.module, UDSO) else True
-    return "it defines no is_empty, so that every group's state is kept" if inherited else None
+    keeps = subject.module.keeps_states if isinstance(subject.module, UDSO) else True
+    return "it defines no is_empty and no fresh_from, so that every group's state is kept" if keeps else None
 
 
 def has_spark(subject: Subject) -> str | None:

@@ -94,23 +94,27 @@ def resumes(trial: RowsTrial) -> None:
 @on_rows(
     forgets_groups,
     is_deterministic,
-    hint="is_empty is true of a state from which every row goes on as it would from create_state(), and of no other: the engine "
-    "forgets it",
+    hint="is_empty is true of a state from which every row goes on as it would from create_state(), and of no other; "
+    "fresh_from is an LE from which on every row does: the engine forgets it",
     least=2,
 )
 def empty_states_are_as_new(trial: RowsTrial) -> None:
-    """A state that is_empty calls empty gives what a new one gives."""
+    """A state that is_empty calls empty gives what a new one gives, and so does any from its fresh_from on."""
     state, members = trial.module.create_state(), trial.members()
     for at, row in enumerate(members[:-1], 1):
         state, _ = trial.after(state, [row])
         guarded = MutationGuard(state)
-        is_empty = trial.module.is_empty(state)
+        is_empty, fresh = trial.module.is_empty(state), trial.module.fresh_from(state)
         if guarded.is_changed():
-            raise trial.breach("is_empty changes the state", [("", members[:at])], found=repr(state))
-        if is_empty:
-            _, found = trial.after(trial.module.copy_state(state), members[at:])
-            marked = [("before", members[:at]), ("", members[at:])]
-            trial.expect("from a state that is empty, rows give other results", found, trial.answer(members[at:]), marked)
+            raise trial.breach("is_empty or fresh_from changes the state", [("", members[:at])], found=repr(state))
+        later = members[at:] if is_empty else [row for row in members[at:] if fresh is not None and row.le >= fresh]
+        if later:
+            _, found = trial.after(trial.module.copy_state(state), later)
+            marked = [("before", members[:at]), ("", later)]
+            what = (
+                "from a state that is empty" if is_empty else f"from {fresh} on, where fresh_from says that the state is as new"
+            )
+            trial.expect(f"{what}, rows give other results", found, trial.answer(later), marked)
 
 
 @on_rows(

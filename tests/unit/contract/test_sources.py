@@ -9,12 +9,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Cti, Insert, Progress, Retract
-from streamdsl.errors import CtiViolation, QueryError, UnitError
+from streamdsl.errors import CtiViolation, EventError, QueryError, SchemaError, SessionError, UnitError
 from streamdsl.testing import VirtualClock
-from tests.unit.contract.common import EMITS, ENGINES, X, Y, cht_of, payloads_of, refused, rows
+from tests.unit.contract.common import EMITS, ENGINES, Trip, X, Y, cht_of, payloads_of, refused, rows
 
 
 def test_all_sources_read_the_same_rows(tmp_path: Any) -> None:
@@ -226,3 +228,232 @@ def test_run_is_one_push_per_source_in_binding_order(tmp_path: Any) -> None:
     for order in ("xy", "yx"):
         found = both.run({name: [(1, 2, name)] for name in order}).events()
         assert [event.payload for event in found if isinstance(event, Insert)] == list(order)
+
+
+TIMES = pd.DataFrame({"at": [1, 4], "until": [3, None], "le": [7, 8], "n": [10, 20]})
+NAMED = CHT.from_rows([(1, 3, {"le": 7, "n": 10}), (4, INFINITY, {"le": 8, "n": 20})])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_source_names_the_columns_of_the_times_for_every_way_in(engine: Any, tmp_path: Any) -> None:
+    trips = sd.source("trips", start="at", end="until")
+    TIMES.to_parquet(tmp_path / "rows.parquet")
+    for frame in (TIMES, pl.from_pandas(TIMES), pa.Table.from_pandas(TIMES), sd.from_parquet(tmp_path, start="at", end="until")):
+        assert trips.run({"trips": frame}, engine=engine).cht() == trips.bind(trips=frame).run(engine=engine).cht() == NAMED
+    session = trips.open()
+    assert CHT.from_events([*session.push(TIMES), *session.close()]) == NAMED
+
+
+def test_without_an_end_the_rows_of_such_a_source_are_points() -> None:
+    points = sd.source("trips", start="le").run({"trips": TIMES[["le", "n"]]}).cht()
+    assert points == CHT.from_rows([(7, 8, {"n": 10}), (8, 9, {"n": 20})])
+    with_re = TIMES.rename(columns={"until": "re"})
+    assert next(iter(sd.source("trips", start="at").run({"trips": with_re}).cht())).re == 2
+
+
+def test_the_names_of_columns_are_refused_where_they_are_given() -> None:
+    with refused(QueryError, "'at' is both start and end", "no end makes point events"):
+        sd.source("trips", start="at", end="at")
+    with refused(QueryError, "start= is the name of a column, not a int"):
+        sd.source("trips", start=5)  # type: ignore[call-overload, unused-ignore, arg-type]
+    with refused(SchemaError, "no column 'le'", "sd.source(name, start=, end=)"):
+        sd.source("trips").run({"trips": pd.DataFrame({"at": [1]})})
+
+
+def test_a_plan_as_json_and_a_checkpoint_know_the_names(tmp_path: Any) -> None:
+    query = sd.source("trips", start="at").tumbling_window(10).aggregate(n=sd.count())
+    assert sd.composing.plan_from_json(query.plan().to_json()) == query.plan()
+    session = query.open()
+    session.push(TIMES[["at", "n"]])
+    session.checkpoint(tmp_path / "state")
+    other = sd.source("trips", start="le").tumbling_window(10).aggregate(n=sd.count()).restore(tmp_path / "state")
+    assert [event.payload.n for event in other.push(TIMES[["le", "n"]]) if isinstance(event, Insert)] == [4]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_what_is_bound_to_a_source_is_read_in_its_unit_and_class(unit: Any) -> None:
+    dates = pd.DataFrame({"at": pd.to_datetime(["2013-01-01"]), "zone": ["a"], "fare": [1.0]})
+    point = ("2013-01-01T00:00:00Z", "2013-01-01T00:00:01Z")
+    trips = sd.source("trips", Trip, unit=unit)
+    for source in (
+        sd.from_pandas(dates, start="at"),
+        sd.from_rows([(*point, Trip("a", 1.0))]),
+        sd.from_events([Insert("a", *point, Trip("a", 1.0)), Cti(INFINITY)]),
+    ):
+        found = trips.run({"trips": source}).cht()
+        assert (found.unit, [row.payload for row in found]) == (unit, [Trip("a", 1.0)])
+
+
+def test_a_late_event_says_where_its_cti_came_from() -> None:
+    trips = sd.source("trips", progress=Progress.slack(5), on_violation="drop")
+    rates = sd.source("rates", progress=Progress.imported_from(trips, delay=1), on_violation="adjust")
+    session = trips.union(rates).open()
+    session.push([sd.point("a", 10, 1)], source="trips")
+    session.push([sd.point("b", 4, 1), sd.point("c", 20, 1), sd.point("d", 14, 1)], source="trips")
+    session.push([Cti(30), sd.point("e", 29, 1)], source="trips")
+    session.push([Insert("f", 3, 40, 1)], source="rates")
+    found = [(late.event.id, late.cti, late.origin) for late in session.rejected()]
+    assert found == [
+        ("b", 5, ("trips", "Progress.slack(5)", 1)),
+        ("d", 15, ("trips", "Progress.slack(5)", 2)),
+        ("e", 30, ("trips", "a Cti", 3)),
+        ("f", 29, ("trips", "a Cti, by Progress.imported_from('trips', 1)", 3)),
+    ]
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@settings(deadline=None)
+@given(les=st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=6))
+def test_late_events_are_handed_over_once_with_the_push_that_made_their_cti(as_frame: bool, les: list[list[int]]) -> None:
+    source = sd.source("s", unit="tick", progress=Progress.slack(3), on_violation="drop")
+    session, late, expected = source.open(), list[Any](), list[tuple[int, int, int]]()
+    session.on_late(late.extend)
+    largest, push_of = MIN_TIME, 0
+    for push, times in enumerate(les, 1):
+        frame = pd.DataFrame({"le": pd.Series(times, dtype="int64"), "n": pd.Series(times, dtype="int64")})
+        session.push(frame if as_frame else [sd.point((push, n), le, {"n": le}) for n, le in enumerate(times)])
+        for le in times:
+            if largest > MIN_TIME and le < largest - 3:
+                expected.append((le, largest - 3, push_of))
+            if le > largest:
+                largest, push_of = le, push
+    assert [(each.event.le, each.cti, each.origin.push) for each in late] == expected
+    assert list(session.rejected()) == late
+
+
+def test_no_late_event_is_lost_and_none_is_kept(tmp_path: Any) -> None:
+    query = sd.source("s", unit="tick", on_violation="drop").where(lambda e: e.n >= 0)
+    session, late = query.open(), list[Any]()
+    session.on_late(late.extend)
+    session.push([Cti(10)])
+    session.push(pd.DataFrame({"le": np.zeros(12_000, dtype=np.int64), "n": np.arange(12_000)}))
+    assert [each.event.payload.n for each in late] == list(range(12_000))
+    assert (len(session.rejected()), len(list(session.rejected()))) == (12_000, 10_000)
+    session.checkpoint(tmp_path / "state")
+    again, later = query.restore(tmp_path / "state"), list[Any]()
+    assert again.rejected() == session.rejected()
+    again.on_late(later.extend)
+    again.push([sd.point("x", 3, {"n": 1})])
+    assert [(each.event.id, each.cti, each.origin) for each in later] == [("x", 10, ("s", "a Cti", 1))]
+
+
+def test_a_push_that_is_refused_hands_nothing_over() -> None:
+    session, late = sd.source("s", unit="tick", on_violation="drop").open(), list[Any]()
+    session.on_late(late.extend)
+    session.push([Cti(10)])
+    with refused(EventError, "'b'"):
+        session.push([sd.point("a", 3, 1), Insert("b", 20, 15, 1)])
+    assert late == []
+    session.push([sd.point("a", 3, 1)])
+    assert [each.event.id for each in late] == ["a"]
+
+
+def test_what_takes_late_events_is_a_function_and_its_failure_is_the_session_s() -> None:
+    def fail(late: list[Any]) -> None:
+        raise ValueError("the disk is full")
+
+    session = sd.source("s", on_violation="drop").open()
+    with refused(QueryError, "not to 5", "session.on_late"):
+        session.on_late(5)  # type: ignore[arg-type]
+    session.on_late(fail)
+    session.push([Cti(10)])
+    with pytest.raises(ValueError, match="the disk is full"):
+        session.push([sd.point("a", 3, 1)])
+    with refused(SessionError):
+        session.push([])
+
+
+JUMPS = st.lists(st.lists(st.integers(0, 60), max_size=6), max_size=6)
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+@pytest.mark.parametrize("policy", [Progress.slack(3, max_jump=8), Progress.every(2, 1, max_jump=8)])
+@settings(deadline=None)
+@given(les=JUMPS)
+def test_what_starts_too_far_ahead_is_in_quarantine_and_moves_nothing(
+    policy: Progress, on_violation: Any, les: list[list[int]]
+) -> None:
+    source = sd.source("s", unit="tick", progress=policy, on_violation=on_violation)
+    events = [[Insert((push, n), le, le + 5, {"n": n}) for n, le in enumerate(times)] for push, times in enumerate(les)]
+    largest, jumped = MIN_TIME, list[Any]()
+    for event in (event for pushed in events for event in pushed):
+        if largest > MIN_TIME and event.le > largest + 8:
+            jumped.append(event.id)
+        else:
+            largest = max(largest, event.le)
+    sessions = together, alone, frames = source.open(), source.open(), source.open()
+    sent: list[list[Any]] = [[], [], []]
+    for pushed in events:
+        sent[0] += together.push(pushed)
+        for event in pushed:
+            sent[1] += alone.push([event])
+        columns = {"le": [event.le for event in pushed], "re": [event.re for event in pushed], "n": [*range(len(pushed))]}
+        sent[2] += frames.push(pd.DataFrame(columns, dtype="int64"))
+    run = source.run({"s": [event for pushed in events for event in pushed]}, engine="reference")
+    for rejected in (together.rejected(), alone.rejected(), run.rejected()):
+        assert [each.event.id for each in rejected if each.reason.startswith("quarantined")] == jumped
+    assert [tuple(each[1:3]) for each in frames.rejected()] == [tuple(each[1:3]) for each in together.rejected()]
+    assert list(together.rejected()) == list(alone.rejected()) == list(run.rejected())
+    assert [CHT.from_events(each) for each in sent] == [run.cht()] * 3
+    assert len(run.cht()) + len(jumped) + sum(each.reason.startswith("dropped") for each in run.rejected()) == sum(map(len, les))
+    assert len({session.stats()["source:s"]["input_cti"] for session in sessions}) == 1
+
+
+def test_a_jump_is_dropped_under_error_too_with_its_corrections_until_a_cti_has_come() -> None:
+    trips = sd.source("trips", unit="s", progress=Progress.ordered(max_jump="1h")).select(lambda e: e.n)
+    session = trips.open()
+    session.push([Insert("a", 100, 200, {"n": 1, "more": "x"}), Insert("b", 10**6, INFINITY, {"n": 2, "more": "y"})])
+    session.push([Retract("b", 10**6, INFINITY, 10**6 + 5)])
+    (jump, correction) = session.rejected()
+    assert (jump.event.payload, jump.cti) == ({"n": 2, "more": "y"}, 100)
+    assert correction.reason == "dropped: an event that it corrects was dropped"
+    assert session.push([Insert("c", 3700, 3800, {"n": 3, "more": "z"})])[-1] == Cti(3700)
+    session.push([Cti(10**6), Insert("d", 10**6 + 5, 10**6 + 6, {"n": 4, "more": "w"})])
+    assert len(session.rejected()) == 2
+
+
+def test_a_bounded_run_reads_the_whole_rows_that_it_may_reject() -> None:
+    frame = pd.DataFrame({"le": [1, 50, 2], "n": [1, 2, 3], "more": ["x", "y", "z"]})
+    result = sd.from_pandas(frame, progress=Progress.slack(5, max_jump=10)).select(lambda e: e.n).run()
+    assert [row.payload for row in result.cht()] == [1, 3]
+    assert [each.event.payload for each in result.rejected()] == [{"n": 2, "more": "y"}]
+
+
+@settings(deadline=None)
+@given(pushes=st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.integers(0, 99), min_size=1, max_size=3)), max_size=12))
+def test_an_idle_source_follows_the_furthest_of_the_others(pushes: list[tuple[str, list[int]]]) -> None:
+    policies = {"a": Progress.slack(2), "b": Progress.slack(2).idle_after(10), "c": Progress.ordered().idle_after(30)}
+    a, b, c = (sd.source(name, unit="tick", progress=policy, on_violation="drop") for name, policy in policies.items())
+    session = a.union(b, c).open("final")
+    cti, largest = dict.fromkeys("abc", MIN_TIME), dict.fromkeys("abc", MIN_TIME)
+    late: list[tuple[int, int]] = []
+    for push, (name, les) in enumerate(pushes):
+        session.push([sd.point((push, n), le, 1) for n, le in enumerate(les)], source=name)
+        for le in les:
+            late += [(le, cti[name])] if le < cti[name] else []
+            largest[name] = max(largest[name], le)
+            cti[name] = max(cti[name], largest[name] - (0 if name == "c" else 2))
+        for other, idle in (("b", 10), ("c", 30)):
+            furthest = max(cti[each] for each in "abc" if each != other)
+            if other != name and furthest > MIN_TIME:
+                cti[other] = max(cti[other], furthest - idle)
+        assert {each: session.stats()[f"source:{each}"]["input_cti"] for each in "abc"} == cti
+    assert sorted((each.event.le, each.cti) for each in session.rejected()) == sorted(late)
+
+
+def test_an_idle_source_holds_nothing_back_and_says_why_its_rows_are_late() -> None:
+    trips = sd.source("trips", progress=Progress.ordered())
+    rates = sd.source("rates", progress=Progress.ordered().idle_after(5), on_violation="drop")
+    session = trips.union(rates).tumbling_window(10).aggregate(n=sd.count()).open("final")
+    assert session.push([sd.point("a", 3, 1)], source="trips") == [Cti(-10)]
+    assert session.push([sd.point("b", 16, 1)], source="trips")[-1] == Cti(10)
+    session.push([sd.point("c", 10, 1)], source="rates")
+    assert str(session.rejected()[0].origin) == "Progress.ordered(), by idle_after of 'rates' of 'trips', push 2"
+    session.push([Cti(INFINITY)], source="trips")
+    assert session.stats()["source:rates"]["input_cti"] == 11
+
+
+def test_durations_of_policies_are_positive() -> None:
+    for policy in (Progress.slack(5, max_jump=0), Progress.slack(5).idle_after(0)):
+        with refused(QueryError, "is a duration > 0, not 0"):
+            sd.source("s", progress=policy).open()

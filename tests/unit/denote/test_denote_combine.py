@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.errors import UnitError, UserCodeError
-from streamdsl.plan.asof import Direction, Nearness
+from streamdsl.plan.asof import Direction, Nearness, Ties
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, Matching, Node, SemiJoin, Union, Where
 from streamdsl.temporal import CHT, INFINITY
+from streamdsl.temporal.payload import payload_order
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning, means, of
 
 ALL = Matching()
@@ -65,11 +66,11 @@ def test_semi_join_gives_maximal_pieces_of_each_row() -> None:
 
 @pytest.mark.parametrize("direction", ["back", "forward", "nearest"])
 @pytest.mark.parametrize("outer", [False, True])
-@given(left=histories, right=histories, tolerance=st.sampled_from([0, 3, INFINITY]))
+@given(left=histories, right=histories, tolerance=st.sampled_from([0, 3, INFINITY]), ties=st.sampled_from(["all", "last"]))
 def test_asof_join_pairs_each_row_with_the_nearest(
-    direction: Direction, outer: bool, left: CHT[Any], right: CHT[Any], tolerance: int
+    direction: Direction, outer: bool, left: CHT[Any], right: CHT[Any], tolerance: int, ties: Ties
 ) -> None:
-    found = meaning(AsofJoin(LEFT, RIGHT, SMALLER, None, Nearness(direction, tolerance), outer), left, right)
+    found = meaning(AsofJoin(LEFT, RIGHT, SMALLER, None, Nearness(direction, tolerance), outer, ties), left, right)
     expected: list[tuple[int, int, Any]] = []
     for a in left:
         rights = [b for b in right if matching(a.payload, b.payload, SMALLER) and abs(a.le - b.le) <= tolerance]
@@ -79,7 +80,8 @@ def test_asof_join_pairs_each_row_with_the_nearest(
             chosen: int | None = before if a.le - before <= later - a.le else later
         else:
             chosen = later if before is None else before
-        met = [b.payload for b in rights if b.le == chosen]
+        met = sorted((b.payload for b in rights if b.le == chosen), key=payload_order)
+        met = met[-1:] if ties == "last" else met
         expected += [(a.le, a.re, (a.payload, b)) for b in met or ([None] if outer else [])]
     assert found == CHT.from_rows(expected)
 

@@ -170,7 +170,9 @@ def test_what_is_no_csv_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_missing_csv_columns_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"in\.csv: there is no column 'le'; the columns are: t, v\n.* jobs read 'le' and 're'"):
+    with pytest.raises(
+        SchemaError, match=r"in\.csv: there is no column 'le'; the columns are: t, v\n.*sd\.source\(name, start=, end=\).*--start"
+    ):
         csv(tmp_path, "t,v\n1,2\n")
 
 

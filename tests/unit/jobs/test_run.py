@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,7 +20,7 @@ from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.formats import entries
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import N, expected, expected_by_area, found, history, in_folder, write_files, write_partitions
+from tests.unit.jobs.files import N, cars, expected, expected_by_area, found, history, in_folder, write_files, write_partitions
 
 
 @pytest.fixture
@@ -54,6 +56,35 @@ def test_its_answer_goes_to_a_folder(folder: Path, kind: str) -> None:
     write_files(folder / "in", kind)
     assert run("--input", "cars=in", "--output", "out", "--format", kind) == 0
     assert sd.sources.from_files(folder / "out", end="re").run().cht() == history()
+
+
+@pytest.mark.parametrize("asked", [["--start", "at"], ["--start", "cars=at"], ["--start", "le", "--start", "cars=at"]])
+@pytest.mark.parametrize("state", [[], ["--checkpoint", "state"]])
+def test_the_columns_of_the_times_have_any_names(folder: Path, asked: list[str], state: list[str]) -> None:
+    table = pa.Table.from_pylist(cars()).rename_columns({"le": "at"})
+    (folder / "in").mkdir()
+    for n in range(N):
+        pq.write_table(table.slice(n * 50, 50), folder / "in" / f"{n}.parquet")
+        os.utime(folder / "in" / f"{n}.parquet", (10**9 + n, 10**9 + n))
+    assert run("--input", "cars=in", *asked, *state, "--output", "out") == 0
+    assert found(folder / "out") == expected()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--start", "at"], "no column 'at'"),
+        (["--start", "le", "--end", "le"], "both start and end"),
+        (["--start", "le", "--start", "le"], "--start le names no column of the sources, or a second one"),
+        (["--end", "cars="], "--end cars= names no column of 'cars', or a second one"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(
+    folder: Path, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(folder / "in", "parquet")
+    assert run("--input", "cars=in", *asked, "--output", "out") == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_stream_reads_files_of_every_format(folder: Path) -> None:
