@@ -61,6 +61,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "progress": {"papers"},
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
+    "connect": PLAN | {"emit", "engine", "io", "running", "sinks", "stream"},
     "jobs": PLAN | {"emit", "engine", "io", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
