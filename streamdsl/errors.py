@@ -101,6 +101,11 @@ def with_hint(message: str, hint: str | None) -> str:
     return f"{message}\nHint: {hint}" if hint else message
 
 
+def without_hint(error: StreamDslError) -> str:
+    """Return the message of an error without its hint."""
+    return str(error).removesuffix(f"\nHint: {error.hint}")
+
+
 class StreamDslError(Exception):
     """The root of every error that streamdsl raises on purpose."""
 

@@ -62,7 +62,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
     "connect": PLAN | {"emit", "engine", "io", "running", "sinks", "stream"},
-    "jobs": PLAN | {"emit", "engine", "io", "naming", "running", "sinks", "stream"},
+    "jobs": PLAN | {"connect", "emit", "engine", "io", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"io", "streamdsl", "testing"},
