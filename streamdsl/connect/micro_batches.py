@@ -33,8 +33,8 @@ class BatchRecords(Protocol):
 class MicroBatches:
     """The states of a stream between its micro-batches, and the order in which a micro-batch becomes durable.
 
-    What comes of it and the session's state are stored first; then its record is written, which is the commit; then the output goes
-    to the sinks. Before the commit nothing has happened, and after it the input is no longer needed.
+    What comes of it and the session's state are stored first; then its record is written, which is the commit; then the output
+    goes to the sinks. Before the commit nothing has happened, and after it the input is no longer needed.
     """
 
     def __init__(self, folder: Path, records: BatchRecords, outbox: Outbox, lock: Lock) -> None:

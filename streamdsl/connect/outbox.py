@@ -58,17 +58,16 @@ class Outbox:
         Raises `CheckpointError` if a sink lacks it, and it is not kept any more.
         """
         path = self._folder / str(batch)
-        lacking = [sink for sink in self._sinks if not has(sink, batch, stream)]
-        if not path.exists() and not any(has(sink, batch, stream) is False for sink in lacking):
-            return None
-        if not lacking:
-            return self.drop(batch)
-        try:
-            table = pa.ipc.open_file(path.read_bytes()).read_all()
-        except (FileNotFoundError, pa.ArrowException) as error:
-            raise CheckpointError(f"the output of micro-batch {batch} is lost: {error}", hint=ANEW) from None
-        for sink in lacking:
-            sink.write(table, batch, stream)
+        held = [(sink, has(sink, batch, stream)) for sink in self._sinks]
+        # What is not kept any more was delivered, also to sinks that do not tell.
+        lacking = [sink for sink, holds in held if holds is False or (holds is None and path.exists())]
+        if lacking:
+            try:
+                table = pa.ipc.open_file(path.read_bytes()).read_all()
+            except (FileNotFoundError, pa.ArrowException) as error:
+                raise CheckpointError(f"the output of micro-batch {batch} is lost: {error}", hint=ANEW) from None
+            for sink in lacking:
+                sink.write(table, batch, stream)
         self.drop(batch)
 
 
