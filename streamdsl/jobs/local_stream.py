@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamdsl.connect.micro_batches import MicroBatches
+from streamdsl.connect.commits import MicroBatches
 from streamdsl.connect.outbox import Outbox
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.query_session import Session

@@ -35,6 +35,7 @@ LATE: Final = {
     ("streamdsl.result", "io"),
     ("streamdsl.temporal.cht", "pictures"),
     ("streamdsl.testing.law_queries", "sources"),
+    ("streamdsl.stream", "connect"),
     ("streamdsl.stream", "sql"),
 }
 """Convenience methods that hand over to a later room when they are called; besides these only the facade does, to the core."""

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamdsl import running
 from streamdsl.connect.outbox import ANEW, Outbox
@@ -18,7 +18,9 @@ from streamdsl.errors import CheckpointError, without_hint
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock
 from streamdsl.plan.parameters import settled
-from streamdsl.stream import Stream
+
+if TYPE_CHECKING:
+    from streamdsl.stream import Stream
 
 
 class BatchRecords(Protocol):
