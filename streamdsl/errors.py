@@ -369,6 +369,10 @@ class UdmLawViolation(StreamDslError, AssertionError):
         self.example = example
 
 
+class ConnectorViolation(StreamDslError, AssertionError):
+    """A source or a sink does not keep what its protocol promises (`testing.check_source`, `testing.check_sink`)."""
+
+
 class UnboundedOutputError(StreamDslError, ValueError):
     """Infinitely many windows, or more than the window budget: an event never ends, its RE is wrong, or time leaps."""
 

@@ -16,7 +16,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.extras import need_spark
+from streamdsl.extras import need_pyarrow, need_spark
 from streamdsl.missing import Fluent
 from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
@@ -1305,6 +1305,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         Served(end='ended', micro_batches=1, rows_in=2, rows_out=2, bad_records=0)
         [(0, 10, 1), (10, 20, 1)]
         """
+        need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
         return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch)
@@ -1336,6 +1337,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         >>> found
         [Insert(id='a', le=3, re=4, payload=Record(fare=7)), Cti(time=INFINITY)]
         """
+        need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import in_thread, serve
 
         return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch))

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamdsl.connect.output_events import events_of
+from streamdsl.connect.protocols import Sink
 from streamdsl.temporal import Event
 
 
-class calling:  # noqa: N801 - it is called as a function
-    """A sink that calls a function with the list of events of each micro-batch, before which the checkpoint is written.
+def calling(function: Callable[[list[Event[Any]]], object]) -> Sink:
+    """Return a sink that calls a function with the list of events of each micro-batch, once the checkpoint is written.
 
     It promises `at_least_once`: after a crash the function may be called with the last micro-batch again. Ids are texts.
 
@@ -21,6 +22,10 @@ class calling:  # noqa: N801 - it is called as a function
     [Insert(id="('window_aggregate_1', 0, 0)", le=0, re=10, payload=Record(n=1))]
     """
 
+    return _Calls(function)
+
+
+class _Calls:
     promise: Final = "at_least_once"
 
     def __init__(self, function: Callable[[list[Event[Any]]], object]) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from itertools import islice
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Final
 
-from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position
+from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.errors import InputError, QueryError
 
 _AT_ONCE: Final = 1_000
 _AGAIN: Final = "the items must be the same each time: give a list, or a function that makes the iterator anew"
 
 
-class iterable:  # noqa: N801 - it is called as a function
-    """A source of the items of a list, or of what a function makes each time: events, rows `(le, re, payload)` or dicts.
+def iterable(items: Iterable[Any] | Callable[[], Iterable[Any]], at_once: int = _AT_ONCE) -> Source:
+    """Return a source of the items of a list, or of what a function makes each time: events, rows `(le, re, payload)` or dicts.
 
     Its position is the number of items; a restart makes the iterator again and skips so many, so it must give the same ones. A
     batch has at most `at_once` items, and ends where the iterator has taken longer than `poll` may wait. A generator, which
@@ -29,26 +30,20 @@ class iterable:  # noqa: N801 - it is called as a function
     Batch(data=[Cti(time=5)], position=2, bad=(), places=())
     """
 
-    def __init__(self, items: Iterable[Any] | Callable[[], Iterable[Any]], at_once: int = _AT_ONCE) -> None:
-        if isinstance(items, (GeneratorType, Iterator)) or not (callable(items) or isinstance(items, Iterable)):
-            raise QueryError(f"{items!r:.80} cannot be read again after a restart", hint=_AGAIN)
-        self._items, self._at_once = items, at_once
+    if isinstance(items, (GeneratorType, Iterator)) or not (callable(items) or isinstance(items, Iterable)):
+        raise QueryError(f"{items!r:.80} cannot be read again after a restart", hint=_AGAIN)
 
-    def __repr__(self) -> str:
-        return f"iterable({self._items!r:.40})"
+    def reader(position: Position) -> OpenSource:
+        return _Reader(iter(items() if callable(items) else items), position or 0, at_once)
 
-    def open(self, position: Position) -> OpenSource:
-        """Return a reader that skips the items before a position. Raises `InputError` if there are fewer."""
-        items = iter(self._items() if callable(self._items) else self._items)
-        skipped = sum(1 for _ in islice(items, position or 0))
-        if skipped < (position or 0):
-            raise InputError(f"there are {skipped} items, and {position} had been read", hint=_AGAIN)
-        return _Reader(items, position or 0, self._at_once)
+    return MadeSource(f"iterable({items!r:.40})", reader)
 
 
 class _Reader(OpenSource):
     def __init__(self, items: Iterator[Any], position: int, at_once: int) -> None:
         self._items, self._position, self._at_once = items, position, at_once
+        if (skipped := sum(1 for _ in islice(items, position))) < position:
+            raise _fewer(skipped, position)
 
     def poll(self, timeout: float) -> Batch | End | None:
         until, found = time.monotonic() + timeout, []
@@ -62,8 +57,8 @@ class _Reader(OpenSource):
         return Batch(found, self._position)
 
 
-class async_iterable:  # noqa: N801 - it is called as a function
-    """A source of the items of an asynchronous iterator, which a function makes each time.
+def async_iterable(make: Callable[[], AsyncIterable[Any]], at_once: int = _AT_ONCE) -> Source:
+    """Return a source of the items of an asynchronous iterator, which a function makes each time.
 
     Position, restart and items are as for `iterable`. The iterator runs in an event loop of its own, only while it is polled:
     what it awaits waits while the engine works. Items that are there at once are one batch, of at most `at_once`.
@@ -80,23 +75,15 @@ class async_iterable:  # noqa: N801 - it is called as a function
     (END, None)
     """
 
-    def __init__(self, make: Callable[[], Any], at_once: int = _AT_ONCE) -> None:
-        if isinstance(make, AsyncGeneratorType) or not callable(make):
-            raise QueryError(f"{make!r:.80} cannot be read again after a restart", hint=_AGAIN)
-        self._make, self._at_once = make, at_once
-
-    def __repr__(self) -> str:
-        return f"async_iterable({self._make!r:.40})"
-
-    def open(self, position: Position) -> OpenSource:
-        """Return a reader that skips the items before a position, when it is polled."""
-        return _AsyncReader(self._make, position or 0, self._at_once)
+    if isinstance(make, AsyncGeneratorType) or not callable(make):
+        raise QueryError(f"{make!r:.80} cannot be read again after a restart", hint=_AGAIN)
+    return MadeSource(f"async_iterable({make!r:.40})", lambda position: _AsyncReader(make, position or 0, at_once))
 
 
 class _AsyncReader(OpenSource):
     """The task of the next item is kept from one poll to the next, so that no item is lost to a timeout."""
 
-    def __init__(self, make: Callable[[], Any], position: int, at_once: int) -> None:
+    def __init__(self, make: Callable[[], AsyncIterable[Any]], position: int, at_once: int) -> None:
         self._make, self._position, self._at_once = make, position, at_once
         self._loop = asyncio.new_event_loop()
         self._skip = position
@@ -129,9 +116,7 @@ class _AsyncReader(OpenSource):
             except StopAsyncIteration:
                 self._is_at_end = True
                 if self._skip:
-                    raise InputError(
-                        f"there are {self._position - self._skip} items, and {self._position} had been read", hint=_AGAIN
-                    ) from None
+                    raise _fewer(self._position - self._skip, self._position) from None
                 break
             if self._skip:
                 self._skip -= 1
@@ -145,3 +130,7 @@ class _AsyncReader(OpenSource):
             self._loop.run_until_complete(asyncio.wait([self._next]))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
+
+
+def _fewer(items: int, position: int) -> InputError:
+    return InputError(f"there are {items} items, and {position} had been read", hint=_AGAIN)

@@ -19,7 +19,6 @@ from streamdsl.connect.runner import Runner, Served, Settings, Watch
 from streamdsl.connect.stopping import stopped_by_signals
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import NO_SOURCE, QueryError, StreamDslError
-from streamdsl.extras import need_pyarrow
 from streamdsl.plan.node import Source as SourceNode
 from streamdsl.temporal import to_duration
 
@@ -43,7 +42,6 @@ def serve(
     stop: threading.Event | None = None,
 ) -> Served:
     """Run a query as a job; see `Stream.serve`."""
-    need_pyarrow("the micro-batches that sinks take")
     nodes = running.runnable_sources(query._node)
     given = _sources(sources, nodes, query)
     letters = [] if dead_letters is None else _sinks(dead_letters)

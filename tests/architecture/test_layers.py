@@ -34,6 +34,7 @@ LATE: Final = {
     ("streamdsl.engine.query_session", "debugger"),
     ("streamdsl.result", "io"),
     ("streamdsl.temporal.cht", "pictures"),
+    ("streamdsl.testing.connector_checks", "connect"),
     ("streamdsl.testing.law_queries", "sources"),
     ("streamdsl.stream", "connect"),
     ("streamdsl.stream", "sql"),
