@@ -112,8 +112,9 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["streamdsl.connect.serving", "streamdsl.sinks", "pandas", "tests.laws.test_serve"])
 
 
-def in_process(seed: int, folder: str, last: int | None) -> None:
+def in_process(seed: int, folder: str, begun: Any, last: int | None) -> None:
     """Run a job as the whole of a process, which ends for good at the change of a file after the `last`."""
+    begun.set()
     if last is not None:
         exit_after(last)
     SlowCase(seed, Path(folder)).serve()
@@ -126,7 +127,7 @@ class SlowCase(Case):
         super().__init__(seed, folder)
         rng = Random(seed)
         self.given = {name: [event for n in range(30) for event in moved(events(rng, f"{name}{n}-"), n)] for name in self.given}
-        self.every = 20
+        self.every = 5
 
 
 def moved(given: list[Any], n: int) -> list[Any]:
@@ -172,18 +173,22 @@ def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed:
 
 @pytest.mark.parametrize("seed", range(MANY or 1))
 def test_tables_are_exact_though_processes_are_killed(seed: int, tmp_path: Path) -> None:
-    rng, exits = Random(seed), 0
+    rng, exits, reached = Random(seed), 0, set[int]()
     for kill in range(KILLS):
         last = rng.randint(0, 120) if kill % 4 == 0 else None
-        job = processes.Process(target=in_process, args=(seed, str(tmp_path), last))
+        begun = processes.Event()
+        job = processes.Process(target=in_process, args=(seed, str(tmp_path), begun, last))
         job.start()
+        begun.wait(60)
         if last is None:
-            time.sleep(rng.random() * 0.25)
+            time.sleep(0.05 + rng.random() * 0.4)
             job.kill()
         job.join(60)
         exits += job.exitcode in (-signal.SIGKILL, KILLED)
         assert job.exitcode in (0, -signal.SIGKILL, KILLED)
+        reached.add(max((int(path.name) for path in (tmp_path / "state" / "served" / "positions").glob("[0-9]*")), default=-1))
     case = SlowCase(seed, tmp_path)
     case.serve()
     case.check()
     assert exits > KILLS // 2
+    assert len(reached) > 5, "it was killed at different places"
