@@ -19,7 +19,7 @@ from streamdsl.connect.protocols import END, BadRecord, Batch, OpenSource, Sink,
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.query_session import Session
-from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError, without_hint
+from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError, UserCodeError, without_hint
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock
 from streamdsl.io.readers import bind, read_records
@@ -61,6 +61,7 @@ class _Pending:
     sent: list[Outgoing[Any]] = field(default_factory=list)
     letters: list[tuple[str, BadRecord]] = field(default_factory=list)
     rows: int = 0
+    batches: int = 0
     begun: float | None = None
 
     @property
@@ -79,6 +80,13 @@ class Settings:
     watch: Watch | None
 
 
+class _RewindError(Exception):
+    """A batch has made a function of the query fail: so many are read again, each as a micro-batch of its own."""
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+
 class Runner:
     """A job: a session between sources and sinks, whose checkpoint says how far each of them is."""
 
@@ -95,7 +103,9 @@ class Runner:
         self._query, self._nodes, self._sources, self._settings = query, nodes, sources, settings
         self._sinks, self._dead_letters, self._stop = sinks, dead_letters, stop
         self._readers: dict[str, OpenSource] = {}
+        self._ended: dict[str, OpenSource] = {}
         self._session: Session[Any] | None = None
+        self._alone = 0
         self._done = Served("stopped")
 
     def run(self, checkpoint: Path) -> Served:
@@ -111,10 +121,8 @@ class Runner:
                 held.callback(getattr(sink, "close", _nothing))
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
-            for name, source in self._sources.items():
-                if name not in self._pending.progressed.ended:
-                    self._readers[name] = source.open(self._pending.progressed.positions.get(name))
-                    held.callback(self._readers[name].close)
+            held.callback(self._close)
+            self._open()
             end = self._loop()
             return replace(self._done, end=end)
 
@@ -127,12 +135,29 @@ class Runner:
         self._batches.resume()
         if self._ledger.last.letter_batches:
             self._letterbox.resume(self._ledger.last.letter_batches - 1, self._batches.stream)
+
+    def _open(self) -> None:
+        """Open each source that has not ended where the last micro-batch has left it."""
         self._pending = _Pending(self._ledger.last)
+        for name, source in self._sources.items():
+            if name not in self._pending.progressed.ended:
+                self._readers[name] = source.open(self._pending.progressed.positions.get(name))
+
+    def _close(self) -> None:
+        for readers in (self._readers, self._ended):
+            while readers:
+                readers.popitem()[1].close()
 
     def _loop(self) -> WhyEnded:
         wait = 0.0
         while self._readers and not self._stop.is_set():
-            came = self._round(wait)
+            try:
+                came = self._round(wait)
+            except _RewindError as rewind:
+                self._close()
+                self._session, self._alone = None, rewind.batches
+                self._open()
+                continue
             if not came and self._settings.once:
                 break
             wait = 0.0 if came else min(_PAUSE, self._seconds_left())
@@ -151,16 +176,17 @@ class Runner:
             elif polled is not None:
                 raise QueryError(f"the source {name!r} gave a {type(polled).__name__}", hint="poll returns a Batch, None or END")
             came = came or polled is not None
+            if self._is_due():
+                self._commit()
             if self._stop.is_set():
                 break
         if self._session is not None and self._session._clocks and not came:
             self._feed(next(iter(self._nodes)), [])
-        if self._is_due():
-            self._commit()
         return came
 
     def _is_due(self) -> bool:
-        return self._pending.rows >= self._settings.rows or self._seconds_left() <= 0
+        is_full = self._pending.rows >= self._settings.rows or self._seconds_left() <= 0
+        return is_full or (self._alone > 0 and not self._pending.is_empty)
 
     def _seconds_left(self) -> float:
         begun = self._pending.begun
@@ -169,13 +195,22 @@ class Runner:
     # What comes in.
 
     def _take(self, name: str, batch: Batch) -> None:
-        pending = self._pending
-        pending.begun = pending.begun or time.monotonic()
+        pending, is_alone = self._pending, self._pending.is_empty
+        pending.begun, pending.batches = pending.begun or time.monotonic(), pending.batches + 1
         for bad in batch.bad:
             self._refuse(name, bad)
-        if len(batch.data):
-            before = pending.progressed.positions.get(name)
-            self._feed_or_refuse(name, batch.data, batch.places or _Numbered(before))
+        places = batch.places or _Numbered(pending.progressed.positions.get(name))
+        try:
+            if len(batch.data):
+                self._feed_or_refuse(name, batch.data, places)
+        except UserCodeError as error:
+            # Only where results come at once is it the record's: else it may be one of any row before.
+            if not self._dead_letters or self._settings.emit != "speculative":
+                raise
+            if not is_alone:
+                raise _RewindError(pending.batches) from error
+            pending.letters[len(batch.bad) :] = []
+            self._try(name, self._sifted(name, batch.data, places, []))
         pending.rows += len(batch.data) + len(batch.bad)
         pending.progressed = pending.progressed.at(name, batch.position)
 
@@ -183,7 +218,7 @@ class Runner:
         """Let a source end for ever: nothing holds back the others' results any more."""
         self._pending.begun = self._pending.begun or time.monotonic()
         self._feed(name, [Cti(INFINITY)])
-        self._readers.pop(name)
+        self._ended[name] = self._readers.pop(name)
         self._pending.progressed = replace(self._pending.progressed, ended=(*self._pending.progressed.ended, name))
 
     def _feed(self, name: str, data: Any) -> None:
@@ -221,6 +256,32 @@ class Runner:
             self._feed_or_refuse(name, first, places[: len(first)])
             self._feed_or_refuse(name, second, places[len(first) :])
 
+    def _sifted(self, name: str, data: Any, places: Sequence[str] | _Numbered, good: list[Any]) -> list[Any]:
+        """Return the parts of a batch that the session takes after those in `good`, with these; the records between are bad."""
+        error = self._try(name, [*good, data])
+        if error is None:
+            return [*good, data]
+        if len(data) == 1:
+            if isinstance(record := record_of(data), Cti):
+                raise error
+            self._refuse(name, BadRecord(record, without_hint(error), places[0]), error)
+            return good
+        first, second = halves(data)
+        good = self._sifted(name, first, places[: len(first)], good)
+        return self._sifted(name, second, places[len(first) :], good)
+
+    def _try(self, name: str, parts: Sequence[Any]) -> StreamDslError | None:
+        """Push parts of a batch into a session in the state after the last micro-batch; return what it raises."""
+        self._session, self._pending.sent = None, []
+        try:
+            for part in parts:
+                self._feed(name, part)
+        except StreamDslError as error:
+            if not (isinstance(error, UserCodeError) or is_of_record(error)):
+                raise
+            return error
+        return None
+
     def _refuse(self, name: str, bad: BadRecord, cause: Exception | None = None) -> None:
         """Keep a bad record for the dead letters. Raises `InputError`, which names it, if there are none."""
         if not self._dead_letters:
@@ -252,6 +313,7 @@ class Runner:
         if letters is not None:
             self._letterbox.deliver(number, letters, self._batches.stream)
         self._ledger.forget()
+        self._alone = max(0, self._alone - 1)
         self._pending = _Pending(pending.progressed)
         self._tell_sources()
         self._report(pending, sent, batch, len(data), time.perf_counter() - begun)
@@ -260,7 +322,7 @@ class Runner:
         return letter_table(self._pending.letters, self._pending.progressed.letters) if self._pending.letters else None
 
     def _tell_sources(self) -> None:
-        for name, reader in self._readers.items():
+        for name, reader in (*self._readers.items(), *self._ended.items()):
             try:
                 reader.committed(self._pending.progressed.positions.get(name))
             except Exception:

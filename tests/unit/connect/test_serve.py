@@ -204,6 +204,29 @@ def test_an_error_of_the_query_is_not_one_of_a_record() -> None:
     assert letters == []
 
 
+def test_a_record_for_which_a_function_fails_is_a_dead_letter(tmp_path: Path) -> None:
+    def halved(row: Any) -> Any:
+        if row.fare % 10 == 7:
+            raise ValueError(f"no half of {row.fare}")
+        return {"half": row.fare // 2}
+
+    query = trips.select(halved).tumbling_window(10).aggregate(n=sd.count(), most=sd.max(lambda e: e.half))
+    for at_once in (1, 4, 25):
+        found, letters = list[Any](), list[Any]()
+        source, folder = iterable([*TRIPS, sd.Cti(30)], at_once=at_once), tmp_path / str(at_once)
+        done = query.serve(source, calling(found.extend), checkpoint=folder, dead_letters=calling(letters.extend), every="1h")
+        assert rows(found) == [(0, 10, 9, 4), (10, 20, 9, 9), (20, 30, 5, 12)]
+        assert ["no half of 7" in letters[0].payload.reason, "no half of 17" in letters[1].payload.reason] == [True, True]
+        assert (len(letters), done.bad_records, done.rows_in) == (2, 2, 26)
+
+
+@pytest.mark.parametrize("settings", [{}, {"emit": "final", "dead_letters": calling(id)}])
+def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: Path) -> None:
+    query = trips.select(part=lambda e: 1 // e.fare).tumbling_window(10).aggregate(n=sd.count(), m=sd.max(lambda e: e.part))
+    with pytest.raises(sd.errors.UserCodeError):
+        query.serve(iterable(TRIPS), calling(id), **settings)
+
+
 def test_lines_that_are_no_json_have_a_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"le": 1, "fare": 2}\nnothing\n')
     with pytest.raises(InputError, match=r"line 2 of .*a\.jsonl: JSONDecodeError"):
