@@ -1,5 +1,6 @@
 """Sources and sinks of queries that run for long: what `query.serve` reads from, and writes to (docs/connectors.md)."""
 
+from streamdsl.connect.addresses import sink_at, source_at
 from streamdsl.connect.callables import calling
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.iterables import async_iterable, iterable
@@ -29,5 +30,7 @@ __all__ = [
     "iterable",
     "jsonl_file",
     "replay",
+    "sink_at",
+    "source_at",
     "stdin_jsonl",
 ]

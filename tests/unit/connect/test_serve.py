@@ -145,6 +145,21 @@ def test_data_has_the_forms_that_queries_take(query: Any, data: Any) -> None:
     assert rows(found) == [(2, 3, 2), (3, 4, 3)]
 
 
+def test_a_clock_goes_on_while_no_rows_come() -> None:
+    now, found = [0], list[Any]()
+
+    def later() -> None:
+        now[0] += 30 * 10**9
+
+    clocked = sd.source("trips", unit="s", progress=sd.Progress.wall_clock("1s", clock=lambda: now[0]))
+    source = Steps([sd.point("a", 3, {"fare": 1})], later, None, END)
+    seen: list[int] = []
+    query = clocked.tumbling_window(10).aggregate(n=sd.count())
+    query.serve(source, calling(found.extend), emit="final", every=1, watch=lambda figures: seen.append(figures["rows_out"]))
+    assert rows(found) == [(0, 10, 1)]
+    assert seen[:2] == [0, 1], "before the source ends"
+
+
 def test_dates_stay_dates_after_a_restart(tmp_path: Path) -> None:
     file = JsonlFile(tmp_path / "out.jsonl")
     steps = [[{"le": f"2024-01-0{day}", "fare": 1}] for day in (1, 2, 3)]
@@ -328,15 +343,15 @@ def test_a_changed_query_is_refused(tmp_path: Path) -> None:
 
 
 class Fast(OpenSource):
-    """A source of a million rows that are made when they are asked for."""
+    """A source of many rows that are made when they are asked for."""
 
     def __init__(self, at: int) -> None:
         self.at = at
 
     def poll(self, timeout: float) -> Batch | End | None:
-        if self.at == 300_000:
+        if self.at == 60_000:
             return END
-        first, self.at = self.at, self.at + 10_000
+        first, self.at = self.at, self.at + 2_000
         return Batch(pa.table({"le": range(first, self.at), "fare": range(first, self.at)}), self.at)
 
     @staticmethod
@@ -354,7 +369,7 @@ def test_memory_does_not_grow_with_what_a_fast_source_could_give() -> None:
     query = sd.source("trips", progress=sd.Progress.slack(0)).tumbling_window(1_000).aggregate(n=sd.count())
     tracemalloc.start()
     try:
-        query.serve(Fast, calling(slow), every=10_000)
+        query.serve(Fast, calling(slow), every=2_000)
     finally:
         tracemalloc.stop()
     assert len(peaks) > 20
