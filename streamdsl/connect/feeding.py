@@ -182,7 +182,7 @@ class Feeder:
         """Keep a bad record for the dead letters. Raises `InputError`, which names it, if there are none."""
         if not self._keeps_letters:
             raise InputError(
-                f"a record of the source {name!r} cannot be taken, {bad.where}: {bad.reason}; it is {text_of(bad.record):.200}",
+                f"a record of the source {name!r} cannot be taken, {bad.where}, {text_of(bad.record):.200}: {bad.reason}",
                 hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
             ) from cause
         self.pending.letters.append((name, bad))

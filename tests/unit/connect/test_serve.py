@@ -188,7 +188,9 @@ BAD = [{"le": 1, "fare": 1}, {"le": None, "fare": 2}, {"le": 3, "fares": 3}, {"l
 
 def test_a_bad_record_ends_the_job_with_its_name_and_nothing_is_lost(tmp_path: Path) -> None:
     found: list[Any] = []
-    with pytest.raises(InputError, match=r"trips' cannot be taken, record 1 after position None: .*start is null(.|\n)*Hint: "):
+    with pytest.raises(
+        InputError, match=r"trips' cannot be taken, record 1 after position None, \{.*\}: .*start is null(.|\n)*Hint: "
+    ):
         counts.serve(Steps(BAD), calling(found.extend), checkpoint=tmp_path)
     assert found == []
     mended = [row for row in BAD if row in (BAD[0], BAD[3])]
@@ -257,7 +259,7 @@ def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: 
 
 def test_lines_that_are_no_json_have_a_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"le": 1, "fare": 2}\nnothing\n')
-    with pytest.raises(InputError, match=r"line 2 of .*a\.jsonl: JSONDecodeError"):
+    with pytest.raises(InputError, match=r"line 2 of .*a\.jsonl, nothing: JSONDecodeError"):
         counts.serve(jsonl_file(tmp_path / "a.jsonl"), calling(id))
 
 
