@@ -101,6 +101,11 @@ def with_hint(message: str, hint: str | None) -> str:
     return f"{message}\nHint: {hint}" if hint else message
 
 
+def without_hint(error: StreamDslError) -> str:
+    """Return the message of an error without its hint."""
+    return str(error).removesuffix(f"\nHint: {error.hint}")
+
+
 class StreamDslError(Exception):
     """The root of every error that streamdsl raises on purpose."""
 
@@ -362,6 +367,10 @@ class UdmLawViolation(StreamDslError, AssertionError):
         self.module = module
         self.law = law
         self.example = example
+
+
+class ConnectorViolation(StreamDslError, AssertionError):
+    """A source or a sink does not keep what its protocol promises (`testing.check_source`, `testing.check_sink`)."""
 
 
 class UnboundedOutputError(StreamDslError, ValueError):

@@ -219,7 +219,7 @@ def test_state_that_is_lost_is_missed(folder: Path, capsys: pytest.CaptureFixtur
     assert run(*options, "--emit", "final") == 0
     write_files(folder / "in", "csv", range(3))
     assert run(*options, "--emit", "final") == 2
-    assert "with --emit speculative, not final" in capsys.readouterr().err
+    assert "of a job that emits 'speculative', not 'final'" in capsys.readouterr().err
     for path in (folder / "state" / "local" / "state").iterdir():
         path.unlink()
     assert run(*options) == 2

@@ -1,0 +1,36 @@
+"""Sources and sinks of queries that run for long: what `query.serve` reads from, and writes to (docs/connectors.md)."""
+
+from streamdsl.connect.addresses import sink_at, source_at
+from streamdsl.connect.callables import calling
+from streamdsl.connect.file_folder import file_folder
+from streamdsl.connect.iterables import async_iterable, iterable
+from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.output_events import events_of
+from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Promise, Sink, Source
+from streamdsl.connect.runner import Served
+from streamdsl.connect.text_files import csv_file, jsonl_file, replay, stdin_jsonl
+
+__all__ = [
+    "END",
+    "BadRecord",
+    "Batch",
+    "End",
+    "JsonlFile",
+    "OpenSource",
+    "Position",
+    "Promise",
+    "Served",
+    "Sink",
+    "Source",
+    "async_iterable",
+    "calling",
+    "csv_file",
+    "events_of",
+    "file_folder",
+    "iterable",
+    "jsonl_file",
+    "replay",
+    "sink_at",
+    "source_at",
+    "stdin_jsonl",
+]
