@@ -244,6 +244,18 @@ def test_a_source_names_the_columns_of_the_times_for_every_way_in(engine: Any, t
     assert CHT.from_events([*session.push(TIMES), *session.close()]) == NAMED
 
 
+def test_a_push_names_the_columns_of_its_frame() -> None:
+    for source in (sd.source("trips"), sd.source("trips", start="le")):
+        session = source.open()
+        assert CHT.from_events([*session.push(TIMES, start="at", end="until"), *session.close()]) == NAMED
+    session = sd.source("trips", start="at").open()
+    assert CHT.from_events(session.feed(TIMES, end="until").events()) == NAMED
+    with refused(QueryError, "start= and end= name columns of a frame, and a list has none"):
+        session.push([sd.point("a", 1, {"le": 1, "n": 2})], start="at")
+    with refused(SchemaError, "no column 'ts'"):
+        session.push(TIMES, start="ts")
+
+
 def test_without_an_end_the_rows_of_such_a_source_are_points() -> None:
     points = sd.source("trips", start="le").run({"trips": TIMES[["le", "n"]]}).cht()
     assert points == CHT.from_rows([(7, 8, {"n": 10}), (8, 9, {"n": 20})])
