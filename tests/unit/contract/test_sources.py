@@ -469,3 +469,11 @@ def test_durations_of_policies_are_positive() -> None:
     for policy in (Progress.slack(5, max_jump=0), Progress.slack(5).idle_after(0)):
         with refused(QueryError, "is a duration > 0, not 0"):
             sd.source("s", progress=policy).open()
+
+
+def test_the_error_of_a_late_event_says_where_the_cti_came_from() -> None:
+    session = sd.source("{trips}", unit="s", progress=Progress.slack("5s")).open()
+    session.push([sd.point("a", 60, 1)])
+    with refused(CtiViolation, "before the CTI 1970-01-01T00:00:55Z, by Progress.slack('5s') of '{trips}', push 1") as caught:
+        session.push([sd.point("b", 3, 1)])
+    assert caught.value.origin == ("{trips}", "Progress.slack('5s')", 1)
