@@ -148,17 +148,19 @@ class EventError(StreamDslError, ValueError):
 
 
 class CtiViolation(EventError):
-    """A physical event changes a time that an earlier CTI has closed."""
+    """A physical event changes a time that an earlier CTI has closed, which came from `origin`."""
 
-    def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None) -> None:
+    def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None, origin: object = None) -> None:
+        came = "" if origin is None else f", by {origin}".replace("{", "{{").replace("}", "}}")
         super().__init__(
             event,
-            "its sync time {} is before the CTI {}",
+            "its sync time {} is before the CTI {}" + came,
             times=(sync, cti),
             where=where,
             hint='choose on_violation="drop" or "adjust" at the source, or give its Progress more slack',
         )
         self.cti = cti
+        self.origin = origin
 
 
 class SchemaError(StreamDslError, ValueError):

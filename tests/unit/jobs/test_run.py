@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +18,17 @@ from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.formats import entries
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import N, cars, expected, expected_by_area, found, history, in_folder, write_files, write_partitions
+from tests.unit.jobs.files import (
+    N,
+    expected,
+    expected_by_area,
+    found,
+    history,
+    in_folder,
+    write_files,
+    write_named,
+    write_partitions,
+)
 
 
 @pytest.fixture
@@ -61,11 +69,7 @@ def test_its_answer_goes_to_a_folder(folder: Path, kind: str) -> None:
 @pytest.mark.parametrize("asked", [["--start", "at"], ["--start", "cars=at"], ["--start", "le", "--start", "cars=at"]])
 @pytest.mark.parametrize("state", [[], ["--checkpoint", "state"]])
 def test_the_columns_of_the_times_have_any_names(folder: Path, asked: list[str], state: list[str]) -> None:
-    table = pa.Table.from_pylist(cars()).rename_columns({"le": "at"})
-    (folder / "in").mkdir()
-    for n in range(N):
-        pq.write_table(table.slice(n * 50, 50), folder / "in" / f"{n}.parquet")
-        os.utime(folder / "in" / f"{n}.parquet", (10**9 + n, 10**9 + n))
+    write_named(folder / "in", "at")
     assert run("--input", "cars=in", *asked, *state, "--output", "out") == 0
     assert found(folder / "out") == expected()
 

@@ -82,7 +82,9 @@ def test_events_are_equal_and_copied_without_their_unit() -> None:
 
 
 WRONG: dict[str, list[Any]] = {
-    "its sync time 2026-03-01T00:00:00Z is before the CTI 2026-03-02T00:00:00Z": [sd.point("x", "2026-03-01", 1)],
+    "its sync time 2026-03-01T00:00:00Z is before the CTI 2026-03-02T00:00:00Z, by a Cti of 's', push 1": [
+        sd.point("x", "2026-03-01", 1)
+    ],
     "its LE 2026-03-05T00:00:00Z is after its RE 2026-03-04T00:00:00Z": [sd.Insert("x", "2026-03-05", "2026-03-04", 1)],
     "its RE 2026-03-06T00:00:00Z is not the event's current one, 2026-03-07T00:00:00Z": [
         sd.Insert("x", "2026-03-05", "2026-03-07", 1),
