@@ -1305,7 +1305,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def serve(
         self,
         sources: connect.Source | Mapping[str, connect.Source],
-        sinks: connect.Sink | Sequence[connect.Sink],
+        sinks: connect.Sink | Sequence[connect.Sink] | Mapping[EmitMode | Emit, connect.Sink | Sequence[connect.Sink]],
         *,
         checkpoint: str | os.PathLike[str] | None = None,
         every: int | str | timedelta = "1s",
@@ -1320,8 +1320,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         positions of the sources and the output of each, so that the same call goes on where it stopped, killed or not; without
         it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
         the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
-        which names it. `watch` gets the figures of each micro-batch. Raises `QueryError`, `CheckpointError` for a checkpoint of
-        another query or job, `SinkError`, and what sources and functions of the query raise (docs/connectors.md).
+        which names it. `watch` gets the figures of each micro-batch. `sinks={"speculative": table, "final": archive}` gives each
+        its rows in a way of its own, from one state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or
+        job, `SinkError`, and what sources and functions of the query raise (docs/connectors.md).
 
         >>> import sqlite3, tempfile
         >>> import streamdsl as sd
@@ -1344,7 +1345,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     async def serve_async(
         self,
         sources: connect.Source | Mapping[str, connect.Source],
-        sinks: connect.Sink | Sequence[connect.Sink],
+        sinks: connect.Sink | Sequence[connect.Sink] | Mapping[EmitMode | Emit, connect.Sink | Sequence[connect.Sink]],
         *,
         checkpoint: str | os.PathLike[str] | None = None,
         every: int | str | timedelta = "1s",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,8 +39,8 @@ class MicroBatches:
     goes to the sinks. Before the commit nothing has happened, and after it the input is no longer needed.
     """
 
-    def __init__(self, folder: Path, records: BatchRecords, outbox: Outbox, lock: Lock) -> None:
-        self._states, self._records, self._outbox, self._lock = folder / "state", records, outbox, lock
+    def __init__(self, folder: Path, records: BatchRecords, outboxes: Sequence[Outbox], lock: Lock) -> None:
+        self._states, self._records, self._outboxes, self._lock = folder / "state", records, outboxes, lock
         self._states.mkdir(parents=True, exist_ok=True)
         self.stream = self._identity(folder / "stream")
         self._check_states()
@@ -50,36 +50,50 @@ class MicroBatches:
         """The number of the last micro-batch, -1 if there is none."""
         return len(self._records) - 1
 
-    def commit(self, table: Any, data: bytes, record: Callable[[int], None]) -> int:
-        """Make the next micro-batch so, of its output and the state after it, by a call that records it; return its number."""
+    def commit(self, tables: Sequence[Any], data: bytes, record: Callable[[int], None]) -> int:
+        """Make the next micro-batch so, of its output (a table for each outbox) and the state after it; return its number.
+
+        The call `record` records it.
+        """
         batch = self.last + 1
-        self._outbox.store(batch, table)
+        for outbox, table in zip(self._outboxes, tables, strict=True):
+            outbox.store(batch, table)
         write_whole(self._states / str(batch), data)
         self._lock.check()
         record(batch)
         return batch
 
-    def deliver(self, batch: int, table: Any) -> None:
+    def deliver(self, batch: int, tables: Sequence[Any]) -> None:
         """Write the output of a committed micro-batch to the sinks, and forget the states before it."""
-        self._outbox.deliver(batch, table, self.stream)
+        for outbox, table in zip(self._outboxes, tables, strict=True):
+            outbox.deliver(batch, table, self.stream)
         for number in self._numbers():
             if number < batch:
                 (self._states / str(number)).unlink()
 
     def check(self) -> None:
         """Raise `CheckpointError` if a sink has the next micro-batch already."""
-        self._outbox.check(self.last + 1, self.stream)
+        for outbox in self._outboxes:
+            outbox.check(self.last + 1, self.stream)
 
     def resume(self) -> None:
         """Write the output of the last micro-batch to the sinks that lack it."""
-        if self.last >= 0:
-            self._outbox.resume(self.last, self.stream)
+        for outbox in self._outboxes if self.last >= 0 else ():
+            outbox.resume(self.last, self.stream)
 
-    def session(self, query: Stream[Any], bound: Mapping[str, Bound], emit: EmitMode | Emit, where: object) -> Session[Any]:
-        """Return the session of a query in the state after the last micro-batch; the inputs tell the units of time."""
+    def session(
+        self, query: Stream[Any], bound: Mapping[str, Bound], emits: Sequence[EmitMode | Emit], where: object
+    ) -> Session[Any]:
+        """Return the session of a query in the state after the last micro-batch; the inputs tell the units of time.
+
+        It emits as the first of `emits`, and has subscriptions to the others.
+        """
         own = {**query._bindings, **bound}
         if self.last < 0:
-            return running.open_session(query._node, own, emit, {})
+            session = running.open_session(query._node, own, emits[0], {})
+            for emit in emits[1:]:
+                session.subscribe(emit)
+            return session
         # The state is from the stream's own checkpoint, which nobody else writes: so pickles in it are trusted.
         try:
             session = restored(settled(query._node), own, read_whole(self._states / str(self.last)), trust=True)
@@ -88,8 +102,10 @@ class MicroBatches:
                 f"the checkpoint {where} cannot be gone on with: {without_hint(error)}",
                 hint="run the query as it was, or begin a new checkpoint and a new output",
             ) from error
-        if session.emit != emit:
-            raise CheckpointError(f"the checkpoint is of a job that emits {session.emit!r}, not {emit!r}")
+        then = [session.emit, *(each.emit for each in session.subscriptions)]
+        if then != list(emits):
+            was, wanted = (" and ".join(map(repr, each)) for each in (then, emits))
+            raise CheckpointError(f"the checkpoint is of a job that emits {was}, not {wanted}")
         return session
 
     def _identity(self, path: Path) -> str:
@@ -107,7 +123,7 @@ class MicroBatches:
         """
         states, last = self._numbers(), self.last
         if last >= 0 and last not in states:
-            if (last and last - 1 not in states) or self._outbox.is_delivered(last, self.stream):
+            if (last and last - 1 not in states) or any(outbox.is_delivered(last, self.stream) for outbox in self._outboxes):
                 raise CheckpointError(
                     f"the checkpoint has no state of micro-batch {last}, which has begun",
                     hint=f"go on with the version of streamdsl that has begun it, if that was an earlier one; else {ANEW}",

@@ -56,12 +56,12 @@ class Feeder:
         self,
         query: Stream[Any],
         nodes: Mapping[str, SourceNode],
-        emit: EmitMode | Emit,
+        emits: Sequence[EmitMode | Emit],
         keeps_letters: bool,
         batches: MicroBatches,
         where: object,
     ) -> None:
-        self._query, self._nodes, self._emit, self._keeps_letters = query, nodes, emit, keeps_letters
+        self._query, self._nodes, self._emits, self._keeps_letters = query, nodes, emits, keeps_letters
         self._batches, self._where = batches, where
         self.session: Session[Any] | None = None
         self.pending = Uncommitted(Progressed())
@@ -98,7 +98,7 @@ class Feeder:
                 self._feed_or_refuse(name, batch.data, places)
         except UserCodeError as error:
             # Only where results come at once is it the record's: else it may be one of any row before.
-            if not self._keeps_letters or self._emit != "speculative":
+            if not self._keeps_letters or self._emits[0] != "speculative":
                 raise
             if not is_alone:
                 raise RewindError(pending.batches) from error
@@ -134,7 +134,7 @@ class Feeder:
             self.pending.progressed = progressed = replace(progressed, units={**progressed.units, name: bound.unit})
         if self.session is None:
             units = {each: Bound(unit, None, lambda: iter(())) for each, unit in progressed.units.items()}
-            self.session = self._batches.session(self._query, units, self._emit, self._where)
+            self.session = self._batches.session(self._query, units, self._emits, self._where)
         return self.session
 
     def _feed_or_refuse(self, name: str, data: Any, places: Sequence[str] | _Numbered) -> None:

@@ -53,7 +53,6 @@ class Served:
 class Settings:
     """How a job runs: when a micro-batch is full (`rows`, or so many `seconds` after its begin), and when the job ends."""
 
-    emit: EmitMode | Emit
     rows: float
     seconds: float
     once: bool
@@ -68,7 +67,7 @@ class Runner:
         query: Stream[Any],
         nodes: Mapping[str, SourceNode],
         sources: Mapping[str, Source],
-        sinks: Sequence[Sink],
+        sinks: Sequence[tuple[EmitMode | Emit, Sequence[Sink]]],
         dead_letters: Sequence[Sink],
         settings: Settings,
         stop: threading.Event,
@@ -89,7 +88,7 @@ class Runner:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            for sink in (*self._sinks, *self._dead_letters):
+            for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
                 held.callback(getattr(sink, "close", _nothing))
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
@@ -102,9 +101,10 @@ class Runner:
         folder = checkpoint / "served"
         self._ledger = PositionLedger(folder / "positions")
         self._letterbox = Outbox(folder / "letters", self._dead_letters)
-        self._batches = MicroBatches(folder, self._ledger, Outbox(folder / "output", self._sinks), lock)
-        letters = bool(self._dead_letters)
-        self._feeder = Feeder(self._query, self._nodes, self._settings.emit, letters, self._batches, checkpoint)
+        outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
+        self._batches = MicroBatches(folder, self._ledger, outboxes, lock)
+        letters, emits = bool(self._dead_letters), [emit for emit, _ in self._sinks]
+        self._feeder = Feeder(self._query, self._nodes, emits, letters, self._batches, checkpoint)
         self._batches.resume()
         if self._ledger.last.letter_batches:
             self._letterbox.resume(self._ledger.last.letter_batches - 1, self._batches.stream)
@@ -176,15 +176,16 @@ class Runner:
         self._batches.check()
         session = self._feeder.opened()
         sent = Outgoing.joined(pending.sent, session)
-        table, data = sent.to_arrow(), session.snapshot(trust=True)
+        tables = [sent.to_arrow(), *(each.fetch().to_arrow() for each in session.subscriptions)]
+        data = session.snapshot(trust=True)
         letters, number = _letters(pending), pending.progressed.letter_batches
         if letters is not None:
             self._letterbox.check(number, self._batches.stream)
             self._letterbox.store(number, letters)
             counted = pending.progressed.letters + letters.num_rows
             pending.progressed = replace(pending.progressed, letters=counted, letter_batches=number + 1)
-        batch = self._batches.commit(table, data, lambda batch: self._ledger.take(batch, pending.progressed))
-        self._batches.deliver(batch, table)
+        batch = self._batches.commit(tables, data, lambda batch: self._ledger.take(batch, pending.progressed))
+        self._batches.deliver(batch, tables)
         if letters is not None:
             self._letterbox.deliver(number, letters, self._batches.stream)
         self._ledger.forget()

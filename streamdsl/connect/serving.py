@@ -17,7 +17,7 @@ from streamdsl import running
 from streamdsl.connect.protocols import Sink, Source
 from streamdsl.connect.runner import Runner, Served, Settings, Watch
 from streamdsl.connect.stopping import stopped_by_signals
-from streamdsl.emit import Emit, EmitMode
+from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.errors import NO_SOURCE, QueryError, StreamDslError
 from streamdsl.plan.node import Source as SourceNode
 from streamdsl.temporal import to_duration
@@ -32,7 +32,7 @@ _SINK_HINT: Final = "streamdsl.sinks has tables, streamdsl.connect has JsonlFile
 def serve(
     query: Stream[Any],
     sources: Source | Mapping[str, Source],
-    sinks: Sink | Iterable[Sink],
+    sinks: Sink | Iterable[Sink] | Mapping[EmitMode | Emit, Sink | Iterable[Sink]],
     checkpoint: str | os.PathLike[str] | None,
     every: int | str | timedelta,
     emit: EmitMode | Emit,
@@ -49,9 +49,9 @@ def serve(
     seconds = float("inf") if type(every) is int else _seconds(every)
     if min(rows, seconds) <= 0:
         raise QueryError(f"every is a positive duration, or a number of rows, not {every!r}")
-    settings = Settings(emit, rows, seconds, once, watch)
+    settings = Settings(rows, seconds, once, watch)
     stop = threading.Event() if stop is None else stop
-    runner = Runner(query, nodes, given, _sinks(sinks), letters, settings, stop)
+    runner = Runner(query, nodes, given, _by_emit(sinks, emit), letters, settings, stop)
     with stopped_by_signals(stop):
         if checkpoint is not None:
             return runner.run(Path(checkpoint))
@@ -107,6 +107,24 @@ def _sources(given: Any, nodes: Mapping[str, SourceNode], query: Stream[Any]) ->
         if name not in given:
             raise QueryError(f"the source {name!r} is not given; the sources are: {', '.join(live)}", hint=_SOURCE_HINT)
     return dict(given)
+
+
+def _by_emit(sinks: Any, emit: EmitMode | Emit) -> list[tuple[EmitMode | Emit, list[Sink]]]:
+    """Return the sinks by the way in which their rows are emitted; first the one that the session has, which serves the others.
+
+    >>> [emit for emit, _ in _by_emit({"final": [], "speculative": []}, "speculative")]
+    ['speculative', 'final']
+    """
+    if not isinstance(sinks, Mapping):
+        return [(emit, _sinks(sinks))]
+    if emit != "speculative":
+        raise QueryError(f"emit={emit!r} is given, and the sinks are by emit too", hint="name it among the sinks alone")
+    modes = ("speculative", "watermark", "final")
+    found = sorted(((each, _sinks(to)) for each, to in sinks.items()), key=lambda pair: modes.index(mode_of(pair[0])))
+    if not found:
+        raise QueryError("there are no sinks", hint=_SINK_HINT)
+    is_shared = len(found) > 1 and mode_of(found[0][0]) == "final"
+    return [("speculative", []), *found] if is_shared else found
 
 
 def _sinks(given: Any) -> list[Sink]:

@@ -42,7 +42,7 @@ class LocalStream:
         self._job = job
         self._ledger = Ledger(folder)
         self._sink = ParquetEvents(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
-        self._batches = MicroBatches(folder, self._ledger, Outbox(folder / "output", [self._sink]), lock)
+        self._batches = MicroBatches(folder, self._ledger, [Outbox(folder / "output", [self._sink])], lock)
         self._session: Session[Any] | None = None
         self._cti: int | None = None
 
@@ -66,15 +66,15 @@ class LocalStream:
             rows = bound.whole()
         with as_input_errors(file, pa.ArrowException):
             session = self._session or self._batches.session(
-                self._job.query, {file.source: bound}, self._job.emit, self._job.checkpoint
+                self._job.query, {file.source: bound}, [self._job.emit], self._job.checkpoint
             )
             self._session = None  # until the micro-batch is committed
             out = session.feed(rows, file.source)
             table = out.to_arrow()
         data = session.snapshot(trust=True)
-        batch = self._batches.commit(table, data, lambda number: self._ledger.take(number, file))
+        batch = self._batches.commit([table], data, lambda number: self._ledger.take(number, file))
         with self._undoing(batch, f"the file {file.path}"):
-            self._batches.deliver(batch, table)
+            self._batches.deliver(batch, [table])
         self._session = session
         figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._output_cti(out)}
         return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}

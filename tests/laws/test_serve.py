@@ -68,22 +68,28 @@ class Case:
         names = ("trips", "zones") if self.name == "semi join" else ("trips",)
         self.given = {name: events(rng, name) for name in names}
         self.at_once = rng.randint(1, 4)
+        self.emits = rng.choice([(), ("speculative", "final"), ("final", "watermark"), ("final", sd.emit.Emit(every=2))])
 
     def __repr__(self) -> str:
-        return f"{self.name}, {self.emit}, every {self.every}, {self.given}"
+        return f"{self.name}, {self.emits or self.emit}, every {self.every}, {self.given}"
 
     def sinks(self) -> list[Sink]:
         database = DatabaseTable(lambda: sqlite3.connect(self.folder / "rows.db"), "rows")
         return [ParquetTable(self.folder / "rows", every=16), database]
 
+    def given_sinks(self) -> Any:
+        """Return the sinks of `serve`, where there are two ways to emit by these."""
+        both = self.sinks()
+        return dict(zip(self.emits, both, strict=True)) if self.emits else both
+
     def serve(self) -> Any:
         sources = {name: iterable(given, at_once=self.at_once) for name, given in self.given.items()}
         return self.query.serve(
             sources,
-            self.sinks(),
+            self.given_sinks(),
             checkpoint=self.folder / "state",
             every=self.every,
-            emit=self.emit,  # type: ignore[arg-type]
+            emit="speculative" if self.emits else self.emit,  # type: ignore[arg-type]
         )
 
     def check(self) -> None:
