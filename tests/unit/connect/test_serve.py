@@ -291,7 +291,8 @@ def decode(line):
     return row
 
 query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
-done = query.serve(jsonl_file("in.jsonl", follow=True, decode=decode), JsonlFile("out.jsonl"), checkpoint="state", every="1h", watch=print)
+source = jsonl_file("in.jsonl", follow=True, decode=decode)
+done = query.serve(source, JsonlFile("out.jsonl"), checkpoint="state", every="1h", watch=print)
 print(done.end)
 """
 
