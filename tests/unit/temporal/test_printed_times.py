@@ -14,7 +14,7 @@ from streamdsl.temporal import Unit
 
 ROWS: list[tuple[Any, Any, str]] = [("2026-03-01", "2026-03-02", "a"), ("2026-03-01T06:00", sd.INFINITY, "b")]
 NAMES = {"Insert": sd.Insert, "Retract": sd.Retract, "Cti": sd.Cti, "INFINITY": sd.INFINITY, "CHTRow": sd.CHTRow}
-FIRST = {"s": "2026-03-01T00:00:00Z", "ms": "2026-03-01T00:00:00.000Z", "us": "2026-03-01T00:00:00.000000Z"}
+FIRST: dict[Unit, str] = dict.fromkeys(("s", "ms", "us", "ns"), "2026-03-01T00:00:00Z")
 
 
 def read(shown: str) -> Any:
@@ -100,3 +100,19 @@ def test_a_refusal_names_dates_and_goes_through_a_pickle(rule: str) -> None:
     assert refused.value.rule == rule
     again = pickle.loads(pickle.dumps(refused.value))
     assert (type(again), str(again)) == (type(refused.value), str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("2026-03-01T06:00:00", "2026-03-01T06:00:00Z"),
+        ("2026-03-01T06:00:00.5", "2026-03-01T06:00:00.500Z"),
+        ("2026-03-01T06:00:00.000001", "2026-03-01T06:00:00.000001Z"),
+        ("2026-03-01T06:00:10", "2026-03-01T06:00:10Z"),
+    ],
+)
+def test_a_printed_time_has_the_thousandths_that_there_are_and_is_read_again(time: str, shown: str) -> None:
+    (event, _) = sd.from_rows([(time, sd.INFINITY, "a")]).run().events()
+    assert repr(event) == f"Insert(id=0, le={shown!r}, re=INFINITY, payload='a')"
+    (again, _) = sd.from_events([read(repr(event))]).run().events()
+    assert (again, again.le) == (event, event.le)  # type: ignore[union-attr]
