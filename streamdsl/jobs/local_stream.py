@@ -133,7 +133,7 @@ class LocalStream:
         self._write(table, batch, f"the file {file.path}")
         self._session = session
         figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._output_cti(out)}
-        return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
+        return {**figures, "unit": session.unit, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
 
     def _write(self, table: Any, batch: int, what: str) -> None:
         """Write a committed micro-batch to the sink; if its rows do not fit the table, undo the commit and raise `InputError`."""
