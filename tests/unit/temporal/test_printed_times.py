@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import EventError
+from streamdsl.errors import EventError, UnboundedOutputError
 from streamdsl.temporal import Unit
 
 ROWS: list[tuple[Any, Any, str]] = [("2026-03-01", "2026-03-02", "a"), ("2026-03-01T06:00", sd.INFINITY, "b")]
@@ -116,3 +116,25 @@ def test_a_printed_time_has_the_thousandths_that_there_are_and_is_read_again(tim
     assert repr(event) == f"Insert(id=0, le={shown!r}, re=INFINITY, payload='a')"
     (again, _) = sd.from_events([read(repr(event))]).run().events()
     assert (again, again.le) == (event, event.le)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+@pytest.mark.parametrize("function", [sd.count(), sd.max(lambda e: e)])
+def test_the_error_for_windows_without_end_has_dates_and_durations(engine: Any, function: Any) -> None:
+    query = sd.from_rows(ROWS).hopping_window("1h", "30m").aggregate(n=function)
+    with pytest.raises(
+        UnboundedOutputError, match=r"would fill hopping\(1h, 30m\) windows for ever\nHint: bound the run"
+    ) as caught:
+        query.run(engine=engine)
+    assert engine == "local" or "the event [2026-03-01T06:00:00Z, inf) never ends" in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_session_says_in_dates_that_its_windows_have_no_end() -> None:
+    session = sd.source("s").tumbling_window("1h").aggregate(n=sd.count()).open()
+    session.push([sd.edge_start("a", "2026-03-01", 1)])
+    with pytest.raises(UnboundedOutputError, match=r"the event 'a' never ends, so it would fill tumbling\(1h\) windows"):
+        session.close()
+    long = sd.from_rows([("1926-03-01", "2026-03-01", 1)]).tumbling_window("1s").aggregate(n=sd.count())
+    with pytest.raises(UnboundedOutputError, match=r"more than 1000000 tumbling\(1s\) windows"):
+        long.run()
