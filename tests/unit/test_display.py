@@ -188,5 +188,5 @@ def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
     assert [row[0] for row in rows] == list(report.held)
     assert ["order_insensitive", "Members in any order give the same result.", "30 examples"] in rows
     assert rows[0][:2] == ["answers", next(law.statement for law in LAWS if law.name == "answers")]
-    assert f"{len(report.skipped)} laws are not of it" in shown
+    assert f"{len(report.skipped)} laws do not apply to it" in shown
     assert "clipping: it is time-insensitive" in shown

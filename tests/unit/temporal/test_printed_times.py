@@ -138,3 +138,9 @@ def test_a_session_says_in_dates_that_its_windows_have_no_end() -> None:
     long = sd.from_rows([("1926-03-01", "2026-03-01", 1)]).tumbling_window("1s").aggregate(n=sd.count())
     with pytest.raises(UnboundedOutputError, match=r"more than 1000000 tumbling\(1s\) windows"):
         long.run()
+
+
+def test_a_plan_says_durations_as_a_query_does() -> None:
+    dated = sd.source("s", unit="s").tumbling_window("3h").aggregate(n=sd.count())
+    assert "tumbling(3h), a0 = count(), -> {n: e.a0} [duration 3h]" in dated.explain()
+    assert "[duration 60]" in sd.source("s").tumbling_window(60).aggregate(n=sd.count()).explain()
