@@ -370,6 +370,8 @@ class UdmLawViolation(StreamDslError, AssertionError):
 class UnboundedOutputError(StreamDslError, ValueError):
     """Infinitely many windows, or more than the window budget: an event never ends, its RE is wrong, or time leaps."""
 
+    _told: Callable[[Any], str] | None = None
+
     def __init__(self, message: str, *, hint: str | None = None, told: Callable[[Any], str] | None = None) -> None:
         """`told` is the message in a unit of time, for whoever raises the error without knowing the unit."""
         super().__init__(message, hint=hint)
