@@ -1608,7 +1608,8 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
     def apply(self, q: Callable[[Stream[T]], Stream[U]]) -> Stream[tuple[K, U]]:
         """Run a query for each key by itself; the payload is `(key, result)`, and the CTI the smallest of all groups.
 
-        Raises `QueryError` where the query is not built from the lambda's own parameter.
+        The fields of such a pair, and the columns of its frames, are `_0` and `_1`; a `select` gives them names. Raises
+        `QueryError` where the query is not built from the lambda's own parameter.
 
         >>> import streamdsl as sd
         >>> readings = sd.from_rows([(1, 2, {"id": "x", "t": 20}), (4, 5, {"id": "x", "t": 21}), (2, 3, {"id": "y", "t": 7})])
@@ -1617,6 +1618,11 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
           [1, 4) _0='x' _1=20
           [2, inf) _0='y' _1=7
           [4, inf) _0='x' _1=21
+        >>> counted = readings.group_by("id").apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))
+        >>> counted.select(lambda pair: {"id": pair[0], "n": pair[1].n}).to_pandas()
+           le  re id  n
+        0   0  10  x  2
+        1   0  10  y  1
         """
         group = self._group()
         made = building.callable_given(q, "apply", "apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))")(

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
@@ -14,14 +14,13 @@ from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
-from streamdsl.jobs.input_files import inputs_of, with_lifetime_columns
-from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
+from streamdsl.jobs.input_files import JobInput, inputs_of, with_lifetime_columns
+from streamdsl.jobs.job import BAD_FILES, SETTINGS, STREAM_FORMATS, Job, wrong_settings
+from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.jobs.status_line import StatusLine
 from streamdsl.naming import named_query
 from streamdsl.running import runnable_sources
 from streamdsl.stream import Stream
-
-_SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +72,26 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
     )
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _query(options: argparse.Namespace) -> Stream[Any]:
+    """Return the query that the options name, with the columns of lifetimes that they name."""
     found = named_query(options.query, "run")
-    query: Stream[Any] = Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
-    named = runnable_sources(query._node)
-    kind = options.format or ("table" if options.checkpoint else _format_by_name(options.output))
-    inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)
-    settings = {name: getattr(options, name) for name in _SETTINGS}
+    return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
+
+
+def _job(options: argparse.Namespace) -> Job:
+    """Return the job that the options name; raises `QueryError` with all that is wrong with them."""
+    mistakes = Mistakes()
+    query = mistakes.of(_query, options)
+    named = None if query is None else mistakes.of(runnable_sources, query._node)
+    kind = options.format or ("table" if options.checkpoint else mistakes.of(_format_by_name, options.output))
+    inputs: dict[str, JobInput] = {}
+    if query is not None and named is not None:
+        inputs = inputs_of(options.input, named, list(query._bindings), mistakes, later=options.checkpoint is not None)
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    mistakes.note(wrong_settings(options.output, kind, **settings))
+    mistakes.refuse()
+    assert query is not None
+    assert kind is not None
     return Job(query, inputs, options.output, kind, **settings)
 
 

@@ -77,7 +77,7 @@ class LocalStream:
             self._batches.deliver(batch, [table])
         self._session = session
         figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._output_cti(out)}
-        return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
+        return {**figures, "unit": session.unit, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
 
     @contextmanager
     def _undoing(self, batch: int, what: str) -> Iterator[None]:

@@ -206,6 +206,7 @@ CYCLES: Final = {
             "streamdsl.debugger.absence",
             "streamdsl.debugger.event_trace",
             "streamdsl.debugger.moment",
+            "streamdsl.debugger.running_moment",
             "streamdsl.debugger.recorder",
             "streamdsl.debugger.replaying",
             "streamdsl.debugger.reruns",

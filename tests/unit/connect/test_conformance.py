@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
@@ -415,3 +417,22 @@ def test_fewer_items_than_were_read_are_refused() -> None:
 def test_calling_is_at_least_once() -> None:
     found: list[Any] = []
     assert check_sink(lambda: calling(found.extend), lambda: found).promise == "at_least_once"
+
+
+def test_the_standard_input_is_read_to_its_end_and_never_again(tmp_path: Path) -> None:
+    program = (
+        "import sys, streamdsl as sd\n"
+        "from streamdsl.connect import JsonlFile, stdin_jsonl\n"
+        "query = sd.source('s').tumbling_window(10).aggregate(n=sd.count())\n"
+        "print(query.serve(stdin_jsonl(), JsonlFile(sys.argv[1]), checkpoint=sys.argv[2]))\n"
+    )
+    lines = ['{"le": 3, "v": 1}', '{"le": 4, "v": 2}', '{"le": 14, "v": 3}']
+    command = [sys.executable, "-c", program, str(tmp_path / "out.jsonl"), str(tmp_path / "state")]
+    for shown in (
+        "micro_batches=1, rows_in=3, rows_out=2, bad_records=0",
+        "micro_batches=0, rows_in=0, rows_out=0, bad_records=0",
+    ):
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == f"Served(end='ended', {shown})"
+    out = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["le"], row["n"]) for row in out if row["kind"] == "insert"] == [(0, 2), (10, 1)]

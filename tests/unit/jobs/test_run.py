@@ -247,3 +247,40 @@ def test_folders_of_partitions_give_columns(folder: Path, kind: str) -> None:
     assert found(folder / "out") == expected_by_area()
     assert main([*command, "--output", "followed", "--checkpoint", "state"]) == 0
     assert found(folder / "followed") == expected_by_area()
+
+
+def test_all_that_is_wrong_with_a_job_is_said_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out.csv").touch()
+    wrong = ("--input", "care=in", "--input", "cars", "--input", "cars=away", "--output", "out.csv", "--every", "20")
+    assert run(*wrong) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "5 mistakes:\n- 'cars' does not say which source reads what\n  Hint: --input name=path\n- there is no source"
+    )
+    for each in (
+        "'care'; the sources of this query are: cars",
+        "is not there: away",
+        "are for streams",
+        "out.csv exists already",
+    ):
+        assert said.count(each) == 1
+    # What can be seen without the query is said without it too.
+    assert main(["run", "rides:by_raod", *wrong[-4:], "--trigger", "soon"]) == 2
+    said = capsys.readouterr().err
+    assert "4 mistakes:\n- rides has no 'by_raod'; its queries are: " in said
+    assert "'soon' is no trigger" in said
+    assert run("--input", "cars=away", "--output", "out") == 2
+    assert capsys.readouterr().err.startswith("the input of 'cars' is not there")
+
+
+def test_the_lines_of_a_stream_over_dates_have_ctis_as_dates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "in").mkdir()
+    rows = [{"le": f"2026-03-01T06:00:{n:02}", "road": "r", "speed": n} for n in range(0, 60, 10)]
+    (folder / "in" / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "dated.py").write_text(
+        "import streamdsl as sd\nquery = sd.source('cars', unit='s', progress=sd.Progress.slack('10s'))"
+        ".tumbling_window('20s').aggregate(n=sd.count())\n"
+    )
+    assert main(["run", "dated:query", "--input", "cars=in", "--output", "out", "--checkpoint", "state"]) == 0
+    sys.modules.pop("dated", None)
+    assert re.search(r"out, CTI 2026-03-01T06:00:40Z, state", capsys.readouterr().err)
