@@ -1,9 +1,12 @@
 """Sources and sinks of queries that run for long: what `query.serve` reads from, and writes to (docs/connectors.md)."""
 
 from streamdsl.connect.callables import calling
+from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.iterables import async_iterable, iterable
 from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.kafka_sink import KafkaTopic
+from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Promise, Sink, Source
 from streamdsl.connect.runner import Served
@@ -15,6 +18,7 @@ __all__ = [
     "Batch",
     "End",
     "JsonlFile",
+    "KafkaTopic",
     "OpenSource",
     "Position",
     "Promise",
@@ -24,10 +28,12 @@ __all__ = [
     "async_iterable",
     "calling",
     "csv_file",
+    "database_rows",
     "events_of",
     "file_folder",
     "iterable",
     "jsonl_file",
+    "kafka_topic",
     "replay",
     "stdin_jsonl",
 ]
