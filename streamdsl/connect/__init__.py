@@ -1,5 +1,6 @@
 """Sources and sinks of queries that run for long: what `query.serve` reads from, and writes to (docs/connectors.md)."""
 
+from streamdsl.connect.addresses import sink_at, source_at
 from streamdsl.connect.callables import calling
 from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
@@ -35,5 +36,7 @@ __all__ = [
     "jsonl_file",
     "kafka_topic",
     "replay",
+    "sink_at",
+    "source_at",
     "stdin_jsonl",
 ]

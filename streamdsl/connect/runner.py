@@ -7,25 +7,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamdsl.connect.bad_records import halves, is_of_record, letter_table, record_of, text_of
+from streamdsl.connect.bad_records import letter_table
 from streamdsl.connect.commits import MicroBatches
+from streamdsl.connect.feeding import Feeder, Pending, RewindError
 from streamdsl.connect.outbox import Outbox
-from streamdsl.connect.position_ledger import PositionLedger, Progressed
-from streamdsl.connect.protocols import END, BadRecord, Batch, OpenSource, Sink, Source
+from streamdsl.connect.position_ledger import PositionLedger
+from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.query_session import Session
-from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError, without_hint
-from streamdsl.io.binding import Bound
+from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.io.locks import Lock
-from streamdsl.io.readers import bind, read_records
 from streamdsl.plan.node import Source as SourceNode
-from streamdsl.temporal import INFINITY, Cti
-from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
     from streamdsl.stream import Stream
@@ -51,21 +47,6 @@ class Served:
     rows_in: int = 0
     rows_out: int = 0
     bad_records: int = 0
-
-
-@dataclass(slots=True)
-class _Pending:
-    """What has come since the last micro-batch."""
-
-    progressed: Progressed
-    sent: list[Outgoing[Any]] = field(default_factory=list)
-    letters: list[tuple[str, BadRecord]] = field(default_factory=list)
-    rows: int = 0
-    begun: float | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self.begun is None and not any(map(len, self.sent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,8 @@ class Runner:
         self._query, self._nodes, self._sources, self._settings = query, nodes, sources, settings
         self._sinks, self._dead_letters, self._stop = sinks, dead_letters, stop
         self._readers: dict[str, OpenSource] = {}
-        self._session: Session[Any] | None = None
+        self._ended: dict[str, OpenSource] = {}
+        self._alone = 0
         self._done = Served("stopped")
 
     def run(self, checkpoint: Path) -> Served:
@@ -111,28 +93,45 @@ class Runner:
                 held.callback(getattr(sink, "close", _nothing))
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
-            for name, source in self._sources.items():
-                if name not in self._pending.progressed.ended:
-                    self._readers[name] = source.open(self._pending.progressed.positions.get(name))
-                    held.callback(self._readers[name].close)
+            held.callback(self._close)
+            self._open()
             end = self._loop()
             return replace(self._done, end=end)
 
     def _begin(self, checkpoint: Path, lock: Lock) -> None:
         folder = checkpoint / "served"
-        self._where = checkpoint
         self._ledger = PositionLedger(folder / "positions")
         self._letterbox = Outbox(folder / "letters", self._dead_letters)
         self._batches = MicroBatches(folder, self._ledger, Outbox(folder / "output", self._sinks), lock)
+        letters = bool(self._dead_letters)
+        self._feeder = Feeder(self._query, self._nodes, self._settings.emit, letters, self._batches, checkpoint)
         self._batches.resume()
         if self._ledger.last.letter_batches:
             self._letterbox.resume(self._ledger.last.letter_batches - 1, self._batches.stream)
-        self._pending = _Pending(self._ledger.last)
+
+    def _open(self) -> None:
+        """Open each source that has not ended where the last micro-batch has left it."""
+        last = self._ledger.last
+        self._feeder.rewind(last)
+        for name, source in self._sources.items():
+            if name not in last.ended:
+                self._readers[name] = source.open(last.positions.get(name))
+
+    def _close(self) -> None:
+        for readers in (self._readers, self._ended):
+            while readers:
+                readers.popitem()[1].close()
 
     def _loop(self) -> WhyEnded:
         wait = 0.0
         while self._readers and not self._stop.is_set():
-            came = self._round(wait)
+            try:
+                came = self._round(wait)
+            except RewindError as rewind:
+                self._close()
+                self._alone = rewind.batches
+                self._open()
+                continue
             if not came and self._settings.once:
                 break
             wait = 0.0 if came else min(_PAUSE, self._seconds_left())
@@ -145,103 +144,40 @@ class Runner:
         for name, reader in list(self._readers.items()):
             polled = reader.poll(wait / len(self._readers))
             if polled is END:
-                self._end(name)
+                self._feeder.end(name)
+                self._ended[name] = self._readers.pop(name)
             elif isinstance(polled, Batch):
-                self._take(name, polled)
+                self._feeder.take(name, polled)
             elif polled is not None:
                 raise QueryError(f"the source {name!r} gave a {type(polled).__name__}", hint="poll returns a Batch, None or END")
             came = came or polled is not None
+            if self._is_due():
+                self._commit()
             if self._stop.is_set():
                 break
-        if self._session is not None and self._session._clocks and not came:
-            self._feed(next(iter(self._nodes)), [])
-        if self._is_due():
-            self._commit()
+        if not came:
+            self._feeder.tick()
         return came
 
     def _is_due(self) -> bool:
-        return self._pending.rows >= self._settings.rows or self._seconds_left() <= 0
+        pending = self._feeder.pending
+        is_full = pending.rows >= self._settings.rows or self._seconds_left() <= 0
+        return is_full or (self._alone > 0 and not pending.is_empty)
 
     def _seconds_left(self) -> float:
-        begun = self._pending.begun
+        begun = self._feeder.pending.begun
         return self._settings.seconds if begun is None else max(0.0, begun + self._settings.seconds - time.monotonic())
-
-    # What comes in.
-
-    def _take(self, name: str, batch: Batch) -> None:
-        pending = self._pending
-        pending.begun = pending.begun or time.monotonic()
-        for bad in batch.bad:
-            self._refuse(name, bad)
-        if len(batch.data):
-            before = pending.progressed.positions.get(name)
-            self._feed_or_refuse(name, batch.data, batch.places or _Numbered(before))
-        pending.rows += len(batch.data) + len(batch.bad)
-        pending.progressed = pending.progressed.at(name, batch.position)
-
-    def _end(self, name: str) -> None:
-        """Let a source end for ever: nothing holds back the others' results any more."""
-        self._pending.begun = self._pending.begun or time.monotonic()
-        self._feed(name, [Cti(INFINITY)])
-        self._readers.pop(name)
-        self._pending.progressed = replace(self._pending.progressed, ended=(*self._pending.progressed.ended, name))
-
-    def _feed(self, name: str, data: Any) -> None:
-        if isinstance(data, list) and (not data or isinstance(data[0], PhysicalEvent)):
-            self._pending.sent.append(self._opened(name, None).feed(data, name))
-            return
-        node = self._nodes[name]
-        if isinstance(data, list) and isinstance(data[0], Mapping):
-            data = read_records(data, node.payload, node.time_unit)
-        bound = bind(data, node)
-        self._pending.sent.append(self._opened(name, bound).feed(bound.whole(), name))
-
-    def _opened(self, name: str, bound: Bound | None) -> Session[Any]:
-        """Return the session; it is opened when the first rows come, which tell the unit of time."""
-        progressed = self._pending.progressed
-        if bound is not None and bound.unit is not None and name not in progressed.units:
-            self._pending.progressed = progressed = replace(progressed, units={**progressed.units, name: bound.unit})
-        if self._session is None:
-            units = {each: Bound(unit, None, lambda: iter(())) for each, unit in progressed.units.items()}
-            self._session = self._batches.session(self._query, units, self._settings.emit, self._where)
-        return self._session
-
-    def _feed_or_refuse(self, name: str, data: Any, places: Sequence[str] | _Numbered) -> None:
-        """Push a batch; of one that is refused, push all but the records for which it is."""
-        try:
-            self._feed(name, data)
-        except StreamDslError as error:
-            failed = self._session is not None and self._session._failure is not None
-            if failed or not is_of_record(error):
-                raise
-            if len(data) == 1:
-                self._refuse(name, BadRecord(record_of(data), without_hint(error), places[0]), error)
-                return
-            first, second = halves(data)
-            self._feed_or_refuse(name, first, places[: len(first)])
-            self._feed_or_refuse(name, second, places[len(first) :])
-
-    def _refuse(self, name: str, bad: BadRecord, cause: Exception | None = None) -> None:
-        """Keep a bad record for the dead letters. Raises `InputError`, which names it, if there are none."""
-        if not self._dead_letters:
-            raise InputError(
-                f"a record of the source {name!r} cannot be taken, {bad.where}: {bad.reason}; it is {text_of(bad.record):.200}",
-                hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
-            ) from cause
-        self._pending.letters.append((name, bad))
-
-    # What goes out.
 
     def _commit(self) -> None:
         """Make what has come a micro-batch, if anything has."""
-        pending, begun = self._pending, time.perf_counter()
+        pending, begun = self._feeder.pending, time.perf_counter()
         if pending.is_empty:
             return
         self._batches.check()
-        session = self._opened("", None)
+        session = self._feeder.opened()
         sent = Outgoing.joined(pending.sent, session)
         table, data = sent.to_arrow(), session.snapshot(trust=True)
-        letters, number = self._letters(), pending.progressed.letter_batches
+        letters, number = _letters(pending), pending.progressed.letter_batches
         if letters is not None:
             self._letterbox.check(number, self._batches.stream)
             self._letterbox.store(number, letters)
@@ -252,21 +188,19 @@ class Runner:
         if letters is not None:
             self._letterbox.deliver(number, letters, self._batches.stream)
         self._ledger.forget()
-        self._pending = _Pending(pending.progressed)
+        self._alone = max(0, self._alone - 1)
+        self._feeder.begin(pending.progressed)
         self._tell_sources()
         self._report(pending, sent, batch, len(data), time.perf_counter() - begun)
 
-    def _letters(self) -> Any:
-        return letter_table(self._pending.letters, self._pending.progressed.letters) if self._pending.letters else None
-
     def _tell_sources(self) -> None:
-        for name, reader in self._readers.items():
+        for name, reader in (*self._readers.items(), *self._ended.items()):
             try:
-                reader.committed(self._pending.progressed.positions.get(name))
+                reader.committed(self._ledger.last.positions.get(name))
             except Exception:
                 _log.warning("the source %r failed to learn what is committed", name, exc_info=True)
 
-    def _report(self, pending: _Pending, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
+    def _report(self, pending: Pending, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
         rows_out, bad = len(sent.changes()), len(pending.letters)
         done = self._done
         self._done = Served(
@@ -275,21 +209,11 @@ class Runner:
         figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
         if self._settings.watch is not None:
-            session = self._opened("", None)
-            self._settings.watch({**figures, "cti": session._egress.cti, "state_bytes": size, "seconds": seconds})
+            self._settings.watch({**figures, "cti": self._feeder.opened()._egress.cti, "state_bytes": size, "seconds": seconds})
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
-    """The places of the records of a batch whose source tells none."""
-
-    position: Any
-    first: int = 0
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return _Numbered(self.position, self.first + (place.start or 0))
-        return f"record {self.first + place} after position {self.position!r}"
+def _letters(pending: Pending) -> Any:
+    return letter_table(pending.letters, pending.progressed.letters) if pending.letters else None
 
 
 def _nothing() -> None:

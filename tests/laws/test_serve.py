@@ -143,7 +143,7 @@ def moved(given: list[Any], n: int) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(MANY or 12))
+@pytest.mark.parametrize("seed", range(MANY or 8))
 def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
     rng, case, cuts = Random(seed), Case(seed, tmp_path), 0
     while cuts < 500:
@@ -157,12 +157,13 @@ def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, tmp_path: 
     case.check()
 
 
-@pytest.mark.parametrize("seed", range(MANY or 3))
+@pytest.mark.parametrize("seed", range(MANY or 1))
 def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
     changes, was_cut = -1, [True]
     while was_cut[0]:
         changes += 1
         case = Case(seed, tmp_path / str(changes))
+        case.given, case.every = {name: given[:6] for name, given in case.given.items()}, 3
         case.folder.mkdir()
         with cut_off_after(changes) as was_cut:
             case.serve()

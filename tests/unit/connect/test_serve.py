@@ -145,6 +145,21 @@ def test_data_has_the_forms_that_queries_take(query: Any, data: Any) -> None:
     assert rows(found) == [(2, 3, 2), (3, 4, 3)]
 
 
+def test_a_clock_goes_on_while_no_rows_come() -> None:
+    now, found = [0], list[Any]()
+
+    def later() -> None:
+        now[0] += 30 * 10**9
+
+    clocked = sd.source("trips", unit="s", progress=sd.Progress.wall_clock("1s", clock=lambda: now[0]))
+    source = Steps([sd.point("a", 3, {"fare": 1})], later, None, END)
+    seen: list[int] = []
+    query = clocked.tumbling_window(10).aggregate(n=sd.count())
+    query.serve(source, calling(found.extend), emit="final", every=1, watch=lambda figures: seen.append(figures["rows_out"]))
+    assert rows(found) == [(0, 10, 1)]
+    assert seen[:2] == [0, 1], "before the source ends"
+
+
 def test_dates_stay_dates_after_a_restart(tmp_path: Path) -> None:
     file = JsonlFile(tmp_path / "out.jsonl")
     steps = [[{"le": f"2024-01-0{day}", "fare": 1}] for day in (1, 2, 3)]
@@ -202,6 +217,29 @@ def test_an_error_of_the_query_is_not_one_of_a_record() -> None:
     with pytest.raises(QueryError):
         counts.serve(Steps([7]), calling(id), dead_letters=calling(letters.append))
     assert letters == []
+
+
+def test_a_record_for_which_a_function_fails_is_a_dead_letter(tmp_path: Path) -> None:
+    def halved(row: Any) -> Any:
+        if row.fare % 10 == 7:
+            raise ValueError(f"no half of {row.fare}")
+        return {"half": row.fare // 2}
+
+    query = trips.select(halved).tumbling_window(10).aggregate(n=sd.count(), most=sd.max(lambda e: e.half))
+    for at_once in (1, 4, 25):
+        found, letters = list[Any](), list[Any]()
+        source, folder = iterable([*TRIPS, sd.Cti(30)], at_once=at_once), tmp_path / str(at_once)
+        done = query.serve(source, calling(found.extend), checkpoint=folder, dead_letters=calling(letters.extend), every="1h")
+        assert rows(found) == [(0, 10, 9, 4), (10, 20, 9, 9), (20, 30, 5, 12)]
+        assert ["no half of 7" in letters[0].payload.reason, "no half of 17" in letters[1].payload.reason] == [True, True]
+        assert (len(letters), done.bad_records, done.rows_in) == (2, 2, 26)
+
+
+@pytest.mark.parametrize("settings", [{}, {"emit": "final", "dead_letters": calling(id)}])
+def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: Path) -> None:
+    query = trips.select(part=lambda e: 1 // e.fare).tumbling_window(10).aggregate(n=sd.count(), m=sd.max(lambda e: e.part))
+    with pytest.raises(sd.errors.UserCodeError):
+        query.serve(iterable(TRIPS), calling(id), **settings)
 
 
 def test_lines_that_are_no_json_have_a_place(tmp_path: Path) -> None:
@@ -305,15 +343,15 @@ def test_a_changed_query_is_refused(tmp_path: Path) -> None:
 
 
 class Fast(OpenSource):
-    """A source of a million rows that are made when they are asked for."""
+    """A source of many rows that are made when they are asked for."""
 
     def __init__(self, at: int) -> None:
         self.at = at
 
     def poll(self, timeout: float) -> Batch | End | None:
-        if self.at == 300_000:
+        if self.at == 60_000:
             return END
-        first, self.at = self.at, self.at + 10_000
+        first, self.at = self.at, self.at + 2_000
         return Batch(pa.table({"le": range(first, self.at), "fare": range(first, self.at)}), self.at)
 
     @staticmethod
@@ -331,7 +369,7 @@ def test_memory_does_not_grow_with_what_a_fast_source_could_give() -> None:
     query = sd.source("trips", progress=sd.Progress.slack(0)).tumbling_window(1_000).aggregate(n=sd.count())
     tracemalloc.start()
     try:
-        query.serve(Fast, calling(slow), every=10_000)
+        query.serve(Fast, calling(slow), every=2_000)
     finally:
         tracemalloc.stop()
     assert len(peaks) > 20
