@@ -40,7 +40,7 @@ def kafka_topic(
 ) -> Source:
     """Return a source of the messages of a topic of Kafka, which reads all its partitions, from offsets in the checkpoint.
 
-    A message is a JSON object, whose fields are the payload, an instance of `payload` if it is given; or it is what `decode` makes
+    A message is a JSON object, whose fields are the payload, an instance of `payload` if it is given; or what `decode` makes
     of it, given the `Message` of confluent-kafka: a payload, an event, or None to pass it over. Its LE is in the field `start`
     of the payload, else it is the message's timestamp; its RE is in `end`, else it is a point event. Its id is
     `topic:partition:offset`. Messages of the sink `KafkaTopic` are read as their events, each once.

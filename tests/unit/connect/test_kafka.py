@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import Batch, KafkaTopic, OpenSource, Source, kafka_topic
+from streamdsl.connect import Batch, KafkaTopic, OpenSource, Source, kafka_topic, sink_at, source_at
 from streamdsl.connect.kafka_messages import Sent, messages_of
 from streamdsl.errors import InputError, QueryError, SinkError
 from streamdsl.sinks import DatabaseTable
@@ -206,3 +206,11 @@ def test_from_a_topic_to_a_table_and_to_another_topic(servers: str, tmp_path: Pa
         assert sorted(connection.execute("SELECT le, n, most FROM rows")) == expected
     history = sd.CHT.from_events([event for event in read(kafka_topic(out, servers)) if not isinstance(event, sd.Cti)])
     assert sorted((row.le, row.payload["n"], row.payload["most"]) for row in history) == expected
+
+
+def test_a_topic_has_an_address(servers: str) -> None:
+    topic = new_topic(servers, [(0, reading(1, 7))])
+    assert read(source_at(f"kafka://{servers}/{topic}", start="at")) == [sd.Insert(f"{topic}:0:0", 1, 2, {"v": 7})]
+    assert repr(sink_at(f"kafka://{servers}/{topic}")) == f"KafkaTopic({topic!r})"
+    with pytest.raises(QueryError, match="'readings' does not say servers and topic"):
+        source_at("kafka://readings")
