@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 
 @contextmanager
@@ -42,3 +42,19 @@ def send(servers: str, topic: str, messages: list[tuple[int, Any]], **more: Any)
     for partition, value in messages:
         producer.produce(topic, value, partition=partition, **more)
     assert producer.flush(10) == 0
+
+
+def places_of_messages(servers: str, topic: str) -> list[tuple[int, Any]]:
+    """Return for each message of a topic its partition and its headers, those that are there twice twice."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "count", "enable.partition.eof": True})
+    unread, found = 4, list[tuple[int, Any]]()
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(unread)])
+    while unread:
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error() is None:
+            found.append((message.partition(), tuple(message.headers() or ())))
+        else:
+            unread -= 1
+    consumer.close()
+    return found

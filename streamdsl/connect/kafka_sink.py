@@ -133,18 +133,21 @@ def last_sent(topic: str, config: Mapping[str, Any], partitions: list[int]) -> t
 
     Raises `SinkError` for a message that no sink has written.
     """
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-    own = {"group.id": "streamdsl", "enable.auto.commit": False, "auto.offset.reset": "error", "fetch.wait.max.ms": 50}
-    consumer = Consumer({**config, **own})
+    own = {"group.id": "streamdsl", "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "error"}
+    consumer = Consumer({**config, **own, "fetch.wait.max.ms": 50})
     found: dict[int, Sent | None] = dict.fromkeys(partitions)
     is_whole = False
     try:
         bounds = {each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=_PATIENCE) for each in partitions}
-        lasts = [TopicPartition(topic, each, end - 1) for each, (first, end) in bounds.items() if end > first]
-        consumer.assign(lasts)
-        while any(found[each.partition] is None for each in lasts):
+        unread = {each for each, (first, end) in bounds.items() if end > first}
+        consumer.assign([TopicPartition(topic, each, bounds[each][1] - 1) for each in unread])
+        while unread:
             message = consumer.poll(_PATIENCE)
+            if message is not None and message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF:
+                unread.discard(message.partition())
+                continue
             sent = _place(topic, message)
             found[message.partition()] = sent
             if message.partition() == 0:

@@ -178,32 +178,26 @@ class _TopicReader(OpenSource):
         if error.code() == KafkaError._PARTITION_EOF:
             self._unread.discard(name)
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise self._lost(name, self._offsets[name], error.str())
+            raise InputError(
+                f"the topic {self._topic}[{name}] does not keep its messages from offset {self._offsets[name]} on: {error.str()}",
+                hint="let the topic keep messages for longer than jobs stand still; begin a new checkpoint to go on without them",
+            )
         elif not error.retriable() and error.code() not in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
             raise InputError(f"the topic {self._topic} cannot be read: {error.str()}")
         return False
 
     def _begin(self, position: Mapping[str, Any], latest: bool) -> dict[str, int]:
-        """Return the offset from which each partition is read. Raises `InputError` if the topic does not have it."""
+        """Return the offset from which each partition is read. Raises `InputError` if a partition is not there."""
         offsets = {}
         for number in partitions_of(self._consumer, self._topic):
             first, last = self._consumer.get_watermark_offsets(self._place(str(number), 0), timeout=_PATIENCE)
-            at = position.get(str(number), {}).get("offset", last if latest else first)
-            if not first <= at <= last:
-                raise self._lost(str(number), at, f"it has those from {first} until {last}")
-            offsets[str(number)] = at
+            offsets[str(number)] = position.get(str(number), {}).get("offset", last if latest else first)
         if lost := sorted(position.keys() - offsets.keys()):
             raise InputError(
                 f"the topic {self._topic} has no partition {', '.join(lost)}, which had been read",
                 hint="it is another topic of this name: begin a new checkpoint",
             )
         return offsets
-
-    def _lost(self, name: str, offset: int, why: str) -> InputError:
-        return InputError(
-            f"the topic {self._topic}[{name}] does not keep its messages from offset {offset} on: {why}",
-            hint="let the topic keep messages for longer than jobs stand still; begin a new checkpoint to go on without them",
-        )
 
     def _position(self) -> Position:
         return {name: dict(self._at(name, offset)) for name, offset in self._offsets.items()}

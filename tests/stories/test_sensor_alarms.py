@@ -22,7 +22,7 @@ from streamdsl.connect import Batch, kafka_topic
 from tests.stories import sensor_alarms
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka is not installed")
-from tests.kafka_broker import broker, new_topic, send
+from tests.kafka_broker import broker, new_topic, places_of_messages, send
 
 READINGS, KILLS = 6_000, 6
 START = datetime.fromisoformat("2026-01-01T00:00:00+00:00").timestamp()
@@ -91,3 +91,5 @@ def test_a_job_that_is_killed_at_random_has_each_alarm_once(tmp_path: Path) -> N
         assert in_table(tmp_path / "alarms.db") == expected
         assert in_topic(servers, alarms) == expected
         assert len(expected) > 50
+        places = places_of_messages(servers, alarms)
+        assert len(places) == len(set(places)), "no message is there twice"
