@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Pending:
+class Uncommitted:
     """What has come since the last micro-batch, and how far the sources are with it."""
 
     progressed: Progressed
@@ -64,11 +64,11 @@ class Feeder:
         self._query, self._nodes, self._emit, self._keeps_letters = query, nodes, emit, keeps_letters
         self._batches, self._where = batches, where
         self.session: Session[Any] | None = None
-        self.pending = Pending(Progressed())
+        self.pending = Uncommitted(Progressed())
 
     def begin(self, progressed: Progressed) -> None:
         """Forget what is pending, and go on from a micro-batch."""
-        self.pending = Pending(progressed)
+        self.pending = Uncommitted(progressed)
 
     def rewind(self, progressed: Progressed) -> None:
         """Forget what has come since a micro-batch, the session too."""
@@ -182,7 +182,7 @@ class Feeder:
         """Keep a bad record for the dead letters. Raises `InputError`, which names it, if there are none."""
         if not self._keeps_letters:
             raise InputError(
-                f"a record of the source {name!r} cannot be taken, {bad.where}: {bad.reason}; it is {text_of(bad.record):.200}",
+                f"a record of the source {name!r} cannot be taken, {bad.where}, {text_of(bad.record):.200}: {bad.reason}",
                 hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
             ) from cause
         self.pending.letters.append((name, bad))

@@ -14,6 +14,8 @@ from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, S
 from streamdsl.errors import InputError, QueryError
 
 _AT_ONCE: Final = 1_000
+_SHORTEST: Final = 0.01
+"""Seconds for which items are taken at least, so that quick ones come in batches."""
 _AGAIN: Final = "the items must be the same each time: give a list, or a function that makes the iterator anew"
 
 
@@ -46,10 +48,10 @@ class _Reader(OpenSource):
             raise _fewer(skipped, position)
 
     def poll(self, timeout: float) -> Batch | End | None:
-        until, found = time.monotonic() + timeout, []
+        until, found = time.monotonic() + max(timeout, _SHORTEST), []
         for item in islice(self._items, self._at_once):
             found.append(item)
-            if timeout and time.monotonic() > until:
+            if time.monotonic() > until:
                 break
         if not found:
             return END
@@ -60,8 +62,9 @@ class _Reader(OpenSource):
 def async_iterable(make: Callable[[], AsyncIterable[Any]], at_once: int = _AT_ONCE) -> Source:
     """Return a source of the items of an asynchronous iterator, which a function makes each time.
 
-    Position, restart and items are as for `iterable`. The iterator runs in an event loop of its own, only while it is polled:
-    what it awaits waits while the engine works. Items that are there at once are one batch, of at most `at_once`.
+    Position, restart and items are as for `iterable`. Items that are there at once are one batch, of at most `at_once`. The
+    iterator runs in an event loop of its own, only while it is polled: what it awaits waits while the engine works. Where a loop
+    is running, as in Jupyter, that takes `await query.serve_async(...)`.
 
     >>> import streamdsl as sd
     >>> from streamdsl.connect import async_iterable

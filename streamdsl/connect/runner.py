@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.connect.bad_records import letter_table
 from streamdsl.connect.commits import MicroBatches
-from streamdsl.connect.feeding import Feeder, Pending, RewindError
+from streamdsl.connect.feeding import Feeder, RewindError, Uncommitted
 from streamdsl.connect.outbox import Outbox
 from streamdsl.connect.position_ledger import PositionLedger
 from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
@@ -200,7 +200,7 @@ class Runner:
             except Exception:
                 _log.warning("the source %r failed to learn what is committed", name, exc_info=True)
 
-    def _report(self, pending: Pending, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
+    def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
         rows_out, bad = len(sent.changes()), len(pending.letters)
         done = self._done
         self._done = Served(
@@ -212,7 +212,7 @@ class Runner:
             self._settings.watch({**figures, "cti": self._feeder.opened()._egress.cti, "state_bytes": size, "seconds": seconds})
 
 
-def _letters(pending: Pending) -> Any:
+def _letters(pending: Uncommitted) -> Any:
     return letter_table(pending.letters, pending.progressed.letters) if pending.letters else None
 
 

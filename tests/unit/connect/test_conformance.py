@@ -137,6 +137,7 @@ def database_rows(path: Path) -> list[Any]:
 
 
 def delta(path: Path) -> Sink:
+    pytest.importorskip("deltalake")
     from streamdsl.sinks import DeltaEvents
 
     return DeltaEvents(path)
@@ -151,11 +152,33 @@ def delta_events(path: Path) -> list[Any]:
     return [event for file in oldest_first for event in events_of(pq.ParquetFile(file).read())]
 
 
+def catalog(path: Path) -> Any:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    found = sql.SqlCatalog("here", uri=f"sqlite:///{path}.catalog", warehouse=f"file://{path}")
+    found.create_namespace_if_not_exists("db")
+    return found
+
+
+def iceberg(path: Path) -> Sink:
+    from streamdsl.sinks import IcebergEvents
+
+    return IcebergEvents(lambda: catalog(path), "db.t")
+
+
+def iceberg_events(path: Path) -> list[Any]:
+    if not catalog(path).table_exists("db.t"):
+        return []
+    files = catalog(path).load_table("db.t").inspect.entries().to_pylist()
+    oldest_first = [each["data_file"]["file_path"] for each in sorted(files, key=lambda each: int(each["sequence_number"]))]
+    return [event for file in oldest_first for event in events_of(pq.ParquetFile(file.removeprefix("file://")).read())]
+
+
 SINKS: dict[str, tuple[Callable[[Path], Sink], Callable[[Path], Any]]] = {
     "ParquetTable": (lambda path: ParquetTable(path, every=5), table_rows),
     "ParquetEvents": (ParquetEvents, file_events),
     "DatabaseTable": (lambda path: DatabaseTable(lambda: sqlite3.connect(path), "rows"), database_rows),
     "DeltaEvents": (delta, delta_events),
+    "IcebergEvents": (iceberg, iceberg_events),
     "JsonlFile": (JsonlFile, file_events),
 }
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,20 @@ import pyarrow as pa
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import END, BadRecord, Batch, End, JsonlFile, OpenSource, calling, events_of, iterable, jsonl_file
+from streamdsl.connect import (
+    END,
+    BadRecord,
+    Batch,
+    End,
+    JsonlFile,
+    OpenSource,
+    async_iterable,
+    calling,
+    events_of,
+    iterable,
+    jsonl_file,
+    replay,
+)
 from streamdsl.errors import CheckpointError, InputError, QueryError, SinkError
 from streamdsl.sinks import DatabaseTable, ParquetTable
 
@@ -175,7 +188,9 @@ BAD = [{"le": 1, "fare": 1}, {"le": None, "fare": 2}, {"le": 3, "fares": 3}, {"l
 
 def test_a_bad_record_ends_the_job_with_its_name_and_nothing_is_lost(tmp_path: Path) -> None:
     found: list[Any] = []
-    with pytest.raises(InputError, match=r"trips' cannot be taken, record 1 after position None: .*start is null(.|\n)*Hint: "):
+    with pytest.raises(
+        InputError, match=r"trips' cannot be taken, record 1 after position None, \{.*\}: .*start is null(.|\n)*Hint: "
+    ):
         counts.serve(Steps(BAD), calling(found.extend), checkpoint=tmp_path)
     assert found == []
     mended = [row for row in BAD if row in (BAD[0], BAD[3])]
@@ -244,7 +259,7 @@ def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: 
 
 def test_lines_that_are_no_json_have_a_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"le": 1, "fare": 2}\nnothing\n')
-    with pytest.raises(InputError, match=r"line 2 of .*a\.jsonl: JSONDecodeError"):
+    with pytest.raises(InputError, match=r"line 2 of .*a\.jsonl, nothing: JSONDecodeError"):
         counts.serve(jsonl_file(tmp_path / "a.jsonl"), calling(id))
 
 
@@ -313,6 +328,44 @@ def test_a_cancelled_task_drains_and_commits(tmp_path: Path) -> None:
 
     assert asyncio.run(main()) == 20
     assert rows(found) == [(0, 10, 10), (10, 20, 10), (20, 30, 5)]
+
+
+def test_an_asynchronous_iterator_feeds_an_asynchronous_job() -> None:
+    async def some() -> AsyncIterator[Any]:
+        for event in TRIPS:
+            await asyncio.sleep(0.001)
+            yield event
+
+    found: list[Any] = []
+    assert asyncio.run(counts.serve_async(async_iterable(some), calling(found.extend), every=3)).micro_batches > 3
+    assert rows(found) == [(0, 10, 10), (10, 20, 10), (20, 30, 5)]
+
+
+def test_a_slow_iterator_is_not_waited_for_until_a_batch_is_full() -> None:
+    def slow() -> Iterator[Any]:
+        for event in TRIPS[:4]:
+            time.sleep(0.03)
+            yield event
+
+    sizes: list[int] = []
+    counts.serve(iterable(slow), calling(id), every=1, watch=lambda figures: sizes.append(figures["rows_in"]))
+    assert sizes == [1, 1, 1, 1, 0]
+
+
+def test_what_a_file_has_recorded_is_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "trips.jsonl"
+    given = [
+        sd.interval("a", "2024-01-01", "2024-01-03", {"fare": 7}),
+        sd.Cti("2024-01-02"),
+        sd.point("b", "2024-01-05", {"fare": 1}),
+    ]
+    trips.serve(iterable(given), JsonlFile(path), every=1)
+    by_day = trips.tumbling_window("1d").aggregate(n=sd.count(), fare=sd.sum(lambda e: e.fare))
+    first, again = list[Any](), list[Any]()
+    by_day.serve(iterable(given), calling(first.extend))
+    by_day.serve(replay(path), calling(again.extend))
+    assert first == again
+    assert len(first) > 4
 
 
 def test_an_error_of_an_asynchronous_job_is_raised() -> None:
