@@ -11,7 +11,9 @@ from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Promise, Sink, Source
 from streamdsl.connect.runner import Served
+from streamdsl.connect.server_sent_events import server_sent_events
 from streamdsl.connect.text_files import csv_file, jsonl_file, replay, stdin_jsonl
+from streamdsl.connect.webhook import Webhook
 
 __all__ = [
     "END",
@@ -26,6 +28,7 @@ __all__ = [
     "Served",
     "Sink",
     "Source",
+    "Webhook",
     "async_iterable",
     "calling",
     "csv_file",
@@ -36,6 +39,7 @@ __all__ = [
     "jsonl_file",
     "kafka_topic",
     "replay",
+    "server_sent_events",
     "sink_at",
     "source_at",
     "stdin_jsonl",

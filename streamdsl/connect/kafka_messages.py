@@ -61,11 +61,11 @@ def messages_of(rows: list[dict[str, Any]], partitions: int) -> Iterator[KafkaMe
     ['{"kind": "cti", "id": null, "le": 5, "re": null}', '{"kind": "cti", "id": null, "le": 5, "re": null}']
     """
     for number, row in enumerate(rows):
-        value = json.dumps(row, default=_text, ensure_ascii=False).encode()
+        value = json.dumps(row, default=plain_text, ensure_ascii=False).encode()
         if row["kind"] == "cti":
             yield from (KafkaMessage(partition, number, _CTI_KEY, value) for partition in range(partitions))
         else:
-            key = json.dumps([row["id"], row["le"]], default=_text).encode()
+            key = json.dumps([row["id"], row["le"]], default=plain_text).encode()
             yield KafkaMessage(crc32(key) % partitions, number, key, value)
 
 
@@ -160,7 +160,8 @@ def _time(value: Any) -> Any:
     return instant(value) if isinstance(value, str) else value
 
 
-def _text(value: Any) -> Any:
+def plain_text(value: Any) -> str:
+    """Return what JSON has no form for as text: dates as ISO texts, bytes as what they spell."""
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
