@@ -1112,6 +1112,27 @@ SABOTAGES = (
         "each_once",
     ),
     Sabotage(
+        "a job that goes on does not give the sinks what they lack",
+        "streamdsl/connect/runner.py",
+        "        self._batches.resume()\n",
+        "",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
+        "a job reads its sources from their begin again",
+        "streamdsl/connect/runner.py",
+        "source.open(last.positions.get(name))",
+        "source.open(None)",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
+        "sinks get a micro-batch before it is committed",
+        "streamdsl/connect/commits.py",
+        "        record(batch)\n",
+        "        self._outbox.deliver(batch, table, self.stream)\n        record(batch)\n",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
         "two processes use one checkpoint",
         "streamdsl/io/locks.py",
         "            while not _is_locked(number):\n",
