@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamdsl.connect.kafka_messages import WHOLE, KafkaMessage, Sent, messages_of, whole
-from streamdsl.connect.kafka_source import partitions_of
+from streamdsl.connect.kafka_source import CALM, partitions_of
 from streamdsl.errors import InputError, QueryError, SinkError, without_hint
 from streamdsl.extras import need
 from streamdsl.sinks.last_batch import LastBatch
@@ -44,7 +44,7 @@ class KafkaTopic:
         if "bootstrap.servers" in (settings or ()):
             raise QueryError("the sink sets bootstrap.servers itself", hint="give servers as an argument")
         self._topic = topic
-        self._config = {"client.id": "streamdsl", **(settings or {}), "bootstrap.servers": servers, "logger": _log}
+        self._config = {**CALM, **(settings or {}), "bootstrap.servers": servers, "logger": _log}
         self._producer: Any = None
         self._last: dict[int, Sent | None] = {}
         self._whole = LastBatch()

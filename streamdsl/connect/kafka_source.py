@@ -21,6 +21,8 @@ _log = logging.getLogger("streamdsl.connect.kafka")
 _AT_ONCE: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds for which a broker may take to answer."""
+CALM: Final = {"client.id": "streamdsl", "reconnect.backoff.ms": 1_000}
+"""Settings of clients, unless others are given: a broker that is away is asked, and told of in the log, each second."""
 _OWN: Final = ("bootstrap.servers", "group.id", "enable.auto.commit", "enable.partition.eof", "auto.offset.reset")
 
 
@@ -60,7 +62,7 @@ def kafka_topic(
         raise QueryError(f"the source sets {', '.join(clash)} itself", hint="give servers, group and begin as arguments")
     if begin not in ("earliest", "latest"):
         raise QueryError(f"a topic is read from its earliest or its latest message, not from {begin!r}")
-    given = {"client.id": "streamdsl", "fetch.wait.max.ms": 100, **(settings or {})}
+    given = {**CALM, "fetch.wait.max.ms": 100, **(settings or {})}
     config = {
         **given,
         "bootstrap.servers": servers,
