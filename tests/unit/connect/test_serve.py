@@ -279,11 +279,20 @@ def test_a_sink_that_fails_gets_the_micro_batch_again(tmp_path: Path) -> None:
 
 
 JOB = """
-import sys
+import json
+from pathlib import Path
 import streamdsl as sd
 from streamdsl.connect import JsonlFile, jsonl_file
+
+def decode(line):
+    row = json.loads(line)
+    if row["le"] == 24:
+        Path("seen").touch()
+    return row
+
 query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
-done = query.serve(jsonl_file("in.jsonl", follow=True), JsonlFile("out.jsonl"), checkpoint="state", every="1h", watch=print)
+source = jsonl_file("in.jsonl", follow=True, decode=decode)
+done = query.serve(source, JsonlFile("out.jsonl"), checkpoint="state", every="1h", watch=print)
 print(done.end)
 """
 
@@ -294,10 +303,9 @@ def test_a_signal_drains_commits_and_ends(number: signal.Signals, tmp_path: Path
     job = subprocess.Popen(
         [sys.executable, "-c", JOB], cwd=tmp_path, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
-    until = time.monotonic() + 30
-    while not (tmp_path / "state" / "served" / "stream").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(0.3)
+    while not (tmp_path / "seen").exists():
+        assert job.poll() is None
+        time.sleep(0.01)
     job.send_signal(number)
     out, _ = job.communicate(timeout=30)
     assert job.returncode == 0
