@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.kafka_sink import KafkaTopic
+from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.errors import QueryError
@@ -18,9 +20,14 @@ _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "csv": csv_file,
     "folder": file_folder,
     "jsonl": jsonl_file,
+    "kafka": lambda path, **settings: kafka_topic(*_topic_and_servers(path), **settings),
     "stdin": lambda path, **settings: stdin_jsonl(**settings),
 }
-_SINKS: Final[dict[str, Callable[..., Sink]]] = {"jsonl": JsonlFile, "parquet": ParquetTable}
+_SINKS: Final[dict[str, Callable[..., Sink]]] = {
+    "jsonl": JsonlFile,
+    "kafka": lambda path, **settings: KafkaTopic(*_topic_and_servers(path), **settings),
+    "parquet": ParquetTable,
+}
 
 
 def source_at(address: str, **settings: Any) -> Source:
@@ -47,6 +54,13 @@ def sink_at(address: str, **settings: Any) -> Sink:
     """
     made: Sink = _made("sink", _SINKS, address, settings)
     return made
+
+
+def _topic_and_servers(path: str) -> tuple[str, str]:
+    servers, _, topic = path.rpartition("/")
+    if not servers or not topic:
+        raise QueryError(f"{path!r} does not say servers and topic", hint="kafka://host:9092,other:9092/topic")
+    return topic, servers
 
 
 def _made(what: str, own: Mapping[str, Callable[..., Any]], address: str, settings: Mapping[str, Any]) -> Any:

@@ -40,7 +40,7 @@ def test_an_installed_package_brings_a_source_and_a_sink(capsys: pytest.CaptureF
     assert polled.data == [(0, 1, "ticks://here"), (1, 2, "ticks://here")]
     sd.source("ticks").where(lambda e: e != "").serve(source_at("ticks://here", n=1), sink_at("printed://"))
     assert "ticks://here" in capsys.readouterr().out
-    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, stdin, ticks"):
+    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, kafka, stdin, ticks"):
         source_at("tocks://here")
 
 
@@ -53,7 +53,7 @@ def test_paths_are_known_by_their_suffix(tmp_path: Path) -> None:
 
 def test_an_address_of_no_kind_is_refused_without_its_password() -> None:
     with pytest.raises(
-        sd.errors.QueryError, match="no sink is known for 'somewhere/db'; the kinds are: jsonl, parquet"
+        sd.errors.QueryError, match="no sink is known for 'somewhere/db'; the kinds are: jsonl, kafka, parquet"
     ) as raised:
         sink_at("mongo://me:secret@somewhere/db")
     assert "secret" not in str(raised.value)
