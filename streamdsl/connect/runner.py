@@ -210,7 +210,9 @@ class Runner:
         figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
         if self._settings.watch is not None:
-            self._settings.watch({**figures, "cti": self._feeder.opened()._egress.cti, "state_bytes": size, "seconds": seconds})
+            session = self._feeder.opened()
+            measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
+            self._settings.watch({**figures, **measured})
 
 
 def _letters(pending: Uncommitted) -> Any:

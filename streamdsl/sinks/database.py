@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from streamdsl.errors import QueryError, SinkError
@@ -60,6 +60,17 @@ class DatabaseTable:
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Write a micro-batch; `events` is called only if the table lacks it."""
+        with self._transaction() as sql:
+            self._take(sql, events, batch, stream)
+
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the table holds a micro-batch. Raises `SinkError` as `write` does."""
+        with self._transaction() as sql:
+            return not sql.last_batch().needs(batch, stream, self.table)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Statements]:
+        """Yield the statements of a transaction, which is committed at the end if nothing fails."""
         with driver_errors(self.table):
             connection = self.connect()
         with closing(connection):
@@ -69,7 +80,7 @@ class DatabaseTable:
                     f"the driver of the table {self.table!r} has a meaning of its own for %", hint="name another table"
                 )
             with closing(connection.cursor()) as cursor:
-                self._take(Statements(cursor, self.table, driver), events, batch, stream)
+                yield Statements(cursor, self.table, driver)
             with driver_errors(self.table):
                 connection.commit()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -478,3 +479,14 @@ def test_events_of_a_micro_batch_are_those_of_the_session() -> None:
     session = counts.open()
     out = session.feed([sd.point("a", 3, {"fare": 7}), sd.Cti(5), sd.point("b", 5, {"fare": 7})])
     assert [type(event) for event in events_of(out)] == [type(event) for event in out.events()]
+
+
+def test_a_checkpoint_that_is_older_than_a_table_of_a_database_is_refused(tmp_path: Path) -> None:
+    table = DatabaseTable(lambda: sqlite3.connect(tmp_path / "trips.db"), "counts")
+    source = Steps(TRIPS[:5], TRIPS[5:15])
+    source.steps = source.steps[:1]
+    counts.serve(source, table, checkpoint=tmp_path / "state", once=True)
+    shutil.copytree(tmp_path / "state", tmp_path / "backup")
+    for folder, refused in (("state", nullcontext()), ("backup", pytest.raises(CheckpointError, match="taken micro-batch 1"))):
+        with refused:
+            counts.serve(Steps(TRIPS[:5], TRIPS[5:15]), table, checkpoint=tmp_path / folder, once=True)
