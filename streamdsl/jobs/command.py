@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
@@ -14,31 +14,24 @@ from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
-from streamdsl.jobs.input_files import inputs_of, with_lifetime_columns
+from streamdsl.jobs.input_options import add_input_options, query_and_inputs, ticks_or_text
 from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
 from streamdsl.jobs.status_line import StatusLine
-from streamdsl.naming import named_query
-from streamdsl.running import runnable_sources
-from streamdsl.stream import Stream
 
 _SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
+    add_input_options(parser)
     add = parser.add_argument
-    add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
-    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
-    add("--start", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of LEs in the inputs, or in one's")
-    add("--end", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of REs; without it rows are points")
     add("--output", required=True, type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
     add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
-    add("--until", type=_number, metavar="TIME", help="where a run over unending rows ends")
     add("--checkpoint", type=Path, metavar="DIR", help="makes the job a stream, which can be stopped and run again")
     add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
     add("--emit", choices=EMIT_MODES, default="speculative", help="when a stream's results go out (default: %(default)s)")
-    add("--every", type=_number, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
+    add("--every", type=ticks_or_text, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
     add(
         "--bad-files",
         choices=BAD_FILES,
@@ -74,11 +67,8 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    found = named_query(options.query, "run")
-    query: Stream[Any] = Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
-    named = runnable_sources(query._node)
+    query, inputs = query_and_inputs(options, "run", later=options.checkpoint is not None)
     kind = options.format or ("table" if options.checkpoint else _format_by_name(options.output))
-    inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)
     settings = {name: getattr(options, name) for name in _SETTINGS}
     return Job(query, inputs, options.output, kind, **settings)
 
@@ -134,15 +124,3 @@ def _stream(job: Job, engine: str, line: StatusLine) -> None:
             from streamdsl.jobs.local_stream import LocalStream
 
             LocalStream(job, lock).run(line)
-
-
-def _number(text: str) -> int | str:
-    """Return ticks as a number, durations and dates as they are.
-
-    >>> _number("60"), _number("1d")
-    (60, '1d')
-    """
-    try:
-        return int(text)
-    except ValueError:
-        return text
