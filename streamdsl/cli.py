@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,13 +19,17 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted."""
+    """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted, 141 if nobody reads what it prints."""
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
     except StreamDslError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+        return 141
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         print(f"{error.strerror or error}{where}\nHint: check that it exists, and that you may read or write it", file=sys.stderr)

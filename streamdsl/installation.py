@@ -52,7 +52,7 @@ class Requirement(NamedTuple):
 
 def core() -> list[InstalledPart]:
     """Return Python and the packages without which nothing runs."""
-    return [_python(), *(_needed(each, f"pip install --upgrade {OWN}") for each in requirements(OWN))]
+    return [_python(), *map(_needed, requirements(OWN))]
 
 
 def _python() -> InstalledPart:
@@ -159,19 +159,18 @@ def _numbers(version: str) -> list[int]:
 
 def _extra(name: str) -> InstalledPart:
     needed = list(dict.fromkeys(requirements(OWN, name)))
-    remedy = f"pip install '{OWN}[{name}]'"
     missing = list(dict.fromkeys(each.package for each in needed if installed(each.package) is None))
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        return InstalledPart(f"[{name}]", "absent", f"{', '.join(missing)} {verb} not installed", remedy)
-    parts = [_needed(each, remedy.replace("install", "install --upgrade")) for each in needed]
+        return InstalledPart(f"[{name}]", "absent", f"{', '.join(missing)} {verb} not installed", f"pip install '{OWN}[{name}]'")
+    parts = list(map(_needed, needed))
     wrong = [part for part in parts if part.state == "wrong"]
     listed = ", ".join(dict.fromkeys(f"{part.name} {part.found}" for part in wrong or parts))
     return InstalledPart(f"[{name}]", "wrong", listed, wrong[0].remedy) if wrong else InstalledPart(f"[{name}]", "ok", listed)
 
 
-def _needed(needed: Requirement, remedy: str) -> InstalledPart:
-    found = installed(needed.package)
+def _needed(needed: Requirement) -> InstalledPart:
+    found, remedy = installed(needed.package), f"pip install '{needed.package}{needed.versions}'"
     if found is None:
         return InstalledPart(needed.package, "wrong", "is not installed", remedy)
     if not fits_in(found, needed.versions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,17 @@ def test_the_page_lists_every_command() -> None:
     told = subprocess.run([sys.executable, "-m", "streamdsl", "no"], cwd=ROOT, capture_output=True, text=True, timeout=100).stderr
     assert [command for command in COMMANDS if f"'{command}'" not in told] == []
     assert told.count("'") == 2 * (len(COMMANDS) + 1)
+
+
+@pytest.mark.parametrize("asked", [["catalog"], ["explain", "hours:by_hour"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_error(folder: Path, asked: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "streamdsl", *asked]
+    settings = {**os.environ, "PYTHONPATH": f"{ROOT}"}
+    done = subprocess.run(command, cwd=folder, env=settings, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=100)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def query(name: str) -> sd.Stream[object]:

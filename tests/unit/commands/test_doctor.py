@@ -80,7 +80,7 @@ def test_each_extra_is_told_with_its_remedy(folder: Path) -> None:
         "fine": ("ok", "fine 1.0"),
     }
     assert found["[nested]"]["remedy"] == "pip install 'streamdsl[nested]'"
-    assert found["[old]"]["remedy"] == "pip install --upgrade 'streamdsl[old]'"
+    assert found["[old]"]["remedy"] == "pip install 'oldest>=2,<3'"
     assert "[dev]" not in found
     assert json.loads(done.stdout)["streamdsl"] == "9.8.7"
     assert (json.loads(done.stdout)["sound"], done.returncode) == (False, 1)
@@ -111,6 +111,7 @@ def test_a_core_that_is_not_whole_is_wrong(tmp_path: Path) -> None:
     found = parts(asked(tmp_path, "--json", **sound_java(tmp_path)))
     assert found["numpy"]["state"] == "wrong"
     assert "999 is needed" in found["numpy"]["found"]
+    assert found["numpy"]["remedy"] == "pip install 'numpy>=999'"
     assert "a query" not in found
     (tmp_path / "streamdsl-1.0.dist-info" / "METADATA").write_text(OWN.replace(">=3.11", ">=9"))
     done = asked(tmp_path, **sound_java(tmp_path))
