@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
+from streamdsl.commands import catalog_command, check_udm_command, doctor_command, explain_command, timeline_command
 from streamdsl.errors import StreamDslError
 from streamdsl.extras import own_version
-from streamdsl.jobs.command import add_options
+from streamdsl.jobs import command
+
+AddOptions: TypeAlias = Callable[[argparse.ArgumentParser], None]
+Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted."""
+    """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted, 141 if nobody reads what it prints."""
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
     except StreamDslError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+        return 141
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         print(f"{error.strerror or error}{where}\nHint: check that it exists, and that you may read or write it", file=sys.stderr)
@@ -53,29 +63,78 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamdsl", description="Temporal stream processing, locally and on Spark.")
     parser.add_argument("--version", action="version", version=f"streamdsl {own_version()}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    demo = commands.add_parser(
+
+    def add(name: str, add_options: AddOptions, run: Run, help: str, description: str) -> None:
+        added = commands.add_parser(name, help=help, description=description)
+        add_options(added)
+        added.set_defaults(run=run)
+
+    add(
         "demo",
-        help="answer five questions about the flights out of New York in 2013",
-        description="Real flights as a stream of late, corrected reports: five queries, locally and on Spark, compared.",
+        _demo_options,
+        _demo,
+        "answer five questions about the flights out of New York in 2013",
+        "Real flights as a stream of late, corrected reports: five queries, locally and on Spark, compared.",
     )
-    demo.add_argument("--all", action="store_true", help="the whole year of 336,776 flights instead of February")
-    demo.add_argument(
-        "--out", type=Path, default=Path("demo-results"), metavar="DIR", help="where to write (default: %(default)s)"
-    )
-    demo.add_argument("--no-spark", action="store_true", help="run the local half only")
-    demo.set_defaults(run=_demo)
-    check = commands.add_parser(
-        "check",
-        help="say what is wrong with queries before they run",
-        description="Prints what sd.checks.check finds, with file and line. The exit status: 1 for a warning, 2 for no query.",
-    )
-    check.add_argument("queries", nargs="+", metavar="module:query", help="a query, by its name in a module that can be imported")
-    check.set_defaults(run=_check)
-    run = commands.add_parser(
+    add(
         "run",
-        help="run a query over files, once or as a stream",
-        description="Runs a query from files to files, on the local engine or on Spark (docs/jobs.md).",
+        command.add_options,
+        _run,
+        "run a query over files, once or as a stream",
+        "Runs a query from files to files, on the local engine or on Spark (docs/jobs.md).",
     )
-    add_options(run)
-    run.set_defaults(run=_run)
+    add(
+        "check",
+        _check_options,
+        _check,
+        "say what is wrong with queries before they run",
+        "Prints what sd.checks.check finds, with file and line. The exit status: 1 for a warning, 2 for no query.",
+    )
+    add(
+        "explain",
+        explain_command.add_options,
+        explain_command.explain_named,
+        "show the plan of a query",
+        "Prints the plan of a query as an engine would run it. Nothing runs.",
+    )
+    add(
+        "timeline",
+        timeline_command.add_options,
+        timeline_command.timeline_of_named,
+        "draw a run of a query over files",
+        "Runs a query over files on the local engine, and prints its input above its output on one axis of time.",
+    )
+    add(
+        "catalog",
+        catalog_command.add_options,
+        catalog_command.print_catalog,
+        "list UDMs with their types, parameters and properties",
+        "Prints the UDMs that a module or a package defines, or those that every program has by name.",
+    )
+    add(
+        "check-udm",
+        check_udm_command.add_options,
+        check_udm_command.check_udm_named,
+        "try the laws that a UDM must keep",
+        "Prints which laws a UDM keeps on random examples. The exit status: 1 for a broken law, 2 for no UDM.",
+    )
+    add(
+        "doctor",
+        doctor_command.add_options,
+        doctor_command.doctor,
+        "say what is installed, and what cannot work",
+        "Prints Python, packages, extras and Java, each with its remedy. The exit status: 1 if something cannot work.",
+    )
     return parser
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--all", action="store_true", help="the whole year of 336,776 flights instead of February")
+    add("--out", type=Path, default=Path("demo-results"), metavar="DIR", help="where to write (default: %(default)s)")
+    add("--no-spark", action="store_true", help="run the local half only")
+
+
+def _check_options(parser: argparse.ArgumentParser) -> None:
+    text = "a query, by its name in a module that can be imported"
+    parser.add_argument("queries", nargs="+", metavar="module:query", help=text)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.demo.data import Data
 from streamdsl.demo.queries import Question
+from streamdsl.installation import INSTALL_JAVA, JAVA, java_version
 from streamdsl.testing import assert_cht_equal
 
 Ask: TypeAlias = Callable[[Question, Data], sd.CHT[Any]]
@@ -37,17 +34,7 @@ def why_no_spark() -> str | None:
     """Return why the Spark half cannot run here and how to get it, or None."""
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'streamdsl[spark]'"
-    version = _java_version()
+    version = java_version()
     if version is None:
-        return "there is no Java here: install Java 17, for example with apt-get install openjdk-17-jre-headless"
-    return None if version >= 17 else f"Spark 4 needs Java 17 or later, and this is Java {version}"
-
-
-def _java_version() -> int | None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
-    if java is None:
-        return None
-    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', output)
-    return int(found.group(1)) if found else None
+        return f"there is no Java here: {INSTALL_JAVA}"
+    return None if version >= JAVA else f"Spark 4 needs Java {JAVA} or later, and this is Java {version}"

@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
@@ -14,30 +13,23 @@ from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
-from streamdsl.jobs.input_files import JobInput, inputs_of, with_lifetime_columns
+from streamdsl.jobs.input_options import add_input_options, query_and_inputs, ticks_or_text
 from streamdsl.jobs.job import BAD_FILES, SETTINGS, STREAM_FORMATS, Job, wrong_settings
 from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.jobs.status_line import StatusLine
-from streamdsl.naming import named_query
-from streamdsl.running import runnable_sources
-from streamdsl.stream import Stream
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
+    add_input_options(parser)
     add = parser.add_argument
-    add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
-    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
-    add("--start", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of LEs in the inputs, or in one's")
-    add("--end", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of REs; without it rows are points")
     add("--output", required=True, type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
     add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
-    add("--until", type=_number, metavar="TIME", help="where a run over unending rows ends")
     add("--checkpoint", type=Path, metavar="DIR", help="makes the job a stream, which can be stopped and run again")
     add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
     add("--emit", choices=EMIT_MODES, default="speculative", help="when a stream's results go out (default: %(default)s)")
-    add("--every", type=_number, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
+    add("--every", type=ticks_or_text, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
     add(
         "--bad-files",
         choices=BAD_FILES,
@@ -72,21 +64,11 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
     )
 
 
-def _query(options: argparse.Namespace) -> Stream[Any]:
-    """Return the query that the options name, with the columns of lifetimes that they name."""
-    found = named_query(options.query, "run")
-    return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
-
-
 def _job(options: argparse.Namespace) -> Job:
     """Return the job that the options name; raises `QueryError` with all that is wrong with them."""
     mistakes = Mistakes()
-    query = mistakes.of(_query, options)
-    named = None if query is None else mistakes.of(runnable_sources, query._node)
+    query, inputs = query_and_inputs(options, "run", mistakes, later=options.checkpoint is not None)
     kind = options.format or ("table" if options.checkpoint else mistakes.of(_format_by_name, options.output))
-    inputs: dict[str, JobInput] = {}
-    if query is not None and named is not None:
-        inputs = inputs_of(options.input, named, list(query._bindings), mistakes, later=options.checkpoint is not None)
     settings = {name: getattr(options, name) for name in SETTINGS}
     mistakes.note(wrong_settings(options.output, kind, **settings))
     mistakes.refuse()
@@ -146,15 +128,3 @@ def _stream(job: Job, engine: str, line: StatusLine) -> None:
             from streamdsl.jobs.local_stream import LocalStream
 
             LocalStream(job, lock).run(line)
-
-
-def _number(text: str) -> int | str:
-    """Return ticks as a number, durations and dates as they are.
-
-    >>> _number("60"), _number("1d")
-    (60, '1d')
-    """
-    try:
-        return int(text)
-    except ValueError:
-        return text

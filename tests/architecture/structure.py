@@ -50,7 +50,7 @@ FACADE: Final[dict[str, set[str]]] = {
     "ranking": PLAN | {"building"},
     "stream": PLAN | {"building", "emit", "missing", "pattern", "ranking"},
     "sources": PLAN | {"stream"},
-    "naming": {"errors", "stream"},
+    "naming": {"errors", "stream", "udm"},
     "checks": PLAN | {"rewrite", "running", "stream", "naming"},
     "composing": PLAN | {"building", "running", "stream"},
 }
@@ -64,9 +64,11 @@ BESIDE: Final[dict[str, set[str]]] = {
     "connect": PLAN | {"emit", "engine", "io", "running", "sinks", "stream"},
     "jobs": PLAN | {"connect", "emit", "engine", "io", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
+    "installation": set(),
+    "commands": {"errors", "extras", "installation", "jobs", "naming", "udm"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
-    "demo": PLAN | {"io", "streamdsl", "testing"},
-    "cli": {"errors", "extras", "jobs"},
+    "demo": PLAN | {"installation", "io", "streamdsl", "testing"},
+    "cli": {"commands", "errors", "extras", "jobs"},
     "__main__": {"cli"},
 }
 LAYERS: Final = CORE | FACADE | BESIDE

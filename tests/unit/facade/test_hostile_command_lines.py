@@ -82,6 +82,7 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         sys.modules.pop(Path(name).stem, None)
 
 
+READERS = ("explain", "timeline", "check-udm")
 NAMES = [
     "nope:q",
     "made:nope",
@@ -100,7 +101,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", [*NAMES, *(f"{Path(each).stem}:q" for each in BROKEN)])
 def test_a_query_that_is_none_is_refused(inside: Told, name: str) -> None:
-    for arguments in (["check", name], ["run", name, "--output", "out.parquet"]):
+    for arguments in (["check", name], ["run", name, "--output", "out.parquet"], *([each, name] for each in READERS)):
         assert "Hint: " in inside(*arguments)
 
 

@@ -1,0 +1,53 @@
+"""The options of commands that read files: the query, its inputs, and the columns of their lifetimes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from streamdsl.jobs.input_files import JobInput, inputs_of, with_lifetime_columns
+from streamdsl.jobs.mistakes import Mistakes
+from streamdsl.naming import named_query
+from streamdsl.running import runnable_sources
+from streamdsl.stream import Stream
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """Add the query and the options that say what its sources read."""
+    add = parser.add_argument
+    add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
+    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
+    add("--start", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of LEs in the inputs, or in one's")
+    add("--end", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of REs; without it rows are points")
+    add("--until", type=ticks_or_text, metavar="TIME", help="where a run over unending rows ends")
+
+
+def query_and_inputs(
+    options: argparse.Namespace, command: str, mistakes: Mistakes, later: bool = False
+) -> tuple[Stream[Any] | None, dict[str, JobInput]]:
+    """Return the query, its sources with the columns that are asked for, and their inputs, whose files may come `later`.
+
+    What is wrong is noted as mistakes; the query is None where it is.
+    """
+    query = mistakes.of(_query, options, command)
+    named = None if query is None else mistakes.of(runnable_sources, query._node)
+    if query is None or named is None:
+        return None, {}
+    return query, inputs_of(options.input, named, list(query._bindings), mistakes, later)
+
+
+def _query(options: argparse.Namespace, command: str) -> Stream[Any]:
+    found = named_query(options.query, command)
+    return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
+
+
+def ticks_or_text(text: str) -> int | str:
+    """Return ticks as a number, durations and dates as they are.
+
+    >>> ticks_or_text("60"), ticks_or_text("1d")
+    (60, '1d')
+    """
+    try:
+        return int(text)
+    except ValueError:
+        return text
