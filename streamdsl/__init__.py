@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from streamdsl import astral, cql, progress, secret, testing
     from streamdsl import checks as checks
     from streamdsl import composing as composing
+    from streamdsl import connect as connect
     from streamdsl import debugger as debugger
     from streamdsl import emit as emit
     from streamdsl import functions as functions
@@ -134,6 +135,7 @@ _MODULES = (
     "astral",
     "checks",
     "composing",
+    "connect",
     "cql",
     "debugger",
     "emit",

@@ -101,6 +101,11 @@ def with_hint(message: str, hint: str | None) -> str:
     return f"{message}\nHint: {hint}" if hint else message
 
 
+def without_hint(error: StreamDslError) -> str:
+    """Return the message of an error without its hint."""
+    return str(error).removesuffix(f"\nHint: {error.hint}")
+
+
 class StreamDslError(Exception):
     """The root of every error that streamdsl raises on purpose."""
 
@@ -143,17 +148,19 @@ class EventError(StreamDslError, ValueError):
 
 
 class CtiViolation(EventError):
-    """A physical event changes a time that an earlier CTI has closed."""
+    """A physical event changes a time that an earlier CTI has closed, which came from `origin`."""
 
-    def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None) -> None:
+    def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None, origin: object = None) -> None:
+        came = "" if origin is None else f", by {origin}".replace("{", "{{").replace("}", "}}")
         super().__init__(
             event,
-            "its sync time {} is before the CTI {}",
+            "its sync time {} is before the CTI {}" + came,
             times=(sync, cti),
             where=where,
             hint='choose on_violation="drop" or "adjust" at the source, or give its Progress more slack',
         )
         self.cti = cti
+        self.origin = origin
 
 
 class SchemaError(StreamDslError, ValueError):
@@ -199,7 +206,10 @@ class FieldNotFound(QueryError, AttributeError):
         else:
             what, otherwise = f"{bare.__name__!r} payloads have no attribute {name!r}", "a bare payload is e itself"
         if fields == ["_0", "_1"]:
-            otherwise = "the payload is a pair: e[0] and e[1], of a query over each group its key and its result"
+            otherwise = (
+                "the payload is a pair, e[0] and e[1]: of a query over each group its key and its result, of a join its rows;\n"
+                '  select(lambda e: {"key": e[0], ...}) gives them names'
+            )
         super().__init__(
             f"{what}; the {'fields' if bare is None else 'attributes'} are: {', '.join(fields) or '(none)'}",
             hint=f"did you mean {close!r}?" if close else otherwise,
@@ -364,8 +374,26 @@ class UdmLawViolation(StreamDslError, AssertionError):
         self.example = example
 
 
+class ConnectorViolation(StreamDslError, AssertionError):
+    """A source or a sink does not keep what its protocol promises (`testing.check_source`, `testing.check_sink`)."""
+
+
 class UnboundedOutputError(StreamDslError, ValueError):
     """Infinitely many windows, or more than the window budget: an event never ends, its RE is wrong, or time leaps."""
+
+    _told: Callable[[Any], str] | None = None
+
+    def __init__(self, message: str, *, hint: str | None = None, told: Callable[[Any], str] | None = None) -> None:
+        """`told` is the message in a unit of time, for whoever raises the error without knowing the unit."""
+        super().__init__(message, hint=hint)
+        self._told = told
+
+    def in_unit(self, unit: str | None) -> UnboundedOutputError:
+        """Return the same error with its times in a unit."""
+        if self._told is None or unit is None:
+            return self
+        again = _again(type(self), with_hint(self._told(unit), self.hint), {**self.__dict__, "_told": None})
+        return cast(UnboundedOutputError, again)
 
 
 class SessionError(StreamDslError, RuntimeError):

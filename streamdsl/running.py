@@ -7,7 +7,7 @@ from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.errors import NO_SOURCE, QueryError
+from streamdsl.errors import NO_SOURCE, QueryError, UnboundedOutputError
 from streamdsl.extras import need_spark
 from streamdsl.plan.explain import RUNS
 from streamdsl.plan.labels import labels
@@ -51,7 +51,10 @@ def run_outputs(
     bindings = bound(plan, own, given or {})
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
-    results = _run_on(engine, plan, bindings, end, options)
+    try:
+        results = _run_on(engine, plan, bindings, end, options)
+    except UnboundedOutputError as error:
+        raise error.in_unit(plan.unit).with_traceback(error.__traceback__) from error.__cause__
     parts = [(part.schema, partial(output_types, part)) for part in outputs_of(plan)]
     return [
         result.with_fields(schema.names if schema else (), types) for result, (schema, types) in zip(results, parts, strict=True)

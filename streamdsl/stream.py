@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
@@ -15,7 +16,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.extras import need_spark
+from streamdsl.extras import need_pyarrow, need_spark
 from streamdsl.missing import Fluent
 from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
@@ -36,12 +37,14 @@ from streamdsl.windows import Session as SessionWindow
 
 if TYPE_CHECKING:
     import os
+    from datetime import timedelta
 
     import altair
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
+    from streamdsl import connect
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
@@ -1299,6 +1302,78 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.open(emit, engine_options=engine_options).stream(events)
 
+    def serve(
+        self,
+        sources: connect.Source | Mapping[str, connect.Source],
+        sinks: connect.Sink | Sequence[connect.Sink] | Mapping[EmitMode | Emit, connect.Sink | Sequence[connect.Sink]],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | str | timedelta = "1s",
+        emit: EmitMode | Emit = "speculative",
+        once: bool = False,
+        dead_letters: connect.Sink | None = None,
+        watch: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> connect.Served:
+        """Run the query as a job: read sources and write sinks until the sources end, or SIGINT or SIGTERM comes.
+
+        What has come for the duration `every`, or so many rows, is a micro-batch. The folder `checkpoint` keeps the state, the
+        positions of the sources and the output of each, so that the same call goes on where it stopped, killed or not; without
+        it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
+        the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
+        which names it. `watch` gets the figures of each micro-batch. `sinks={"speculative": table, "final": archive}` gives each
+        its rows in a way of its own, from one state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or
+        job, `SinkError`, and what sources and functions of the query raise (docs/connectors.md).
+
+        >>> import sqlite3, tempfile
+        >>> import streamdsl as sd
+        >>> from streamdsl.connect import iterable
+        >>> from streamdsl.sinks import DatabaseTable
+        >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
+        >>> trips = iterable([sd.point("a", 3, {"fare": 7}), sd.point("b", 14, {"fare": 9})])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips")
+        ...     query.serve(trips, table, checkpoint=f"{folder}/state")
+        ...     sqlite3.connect(f"{folder}/trips.db").execute("SELECT le, re, n FROM trips").fetchall()
+        Served(end='ended', micro_batches=1, rows_in=2, rows_out=2, bad_records=0)
+        [(0, 10, 1), (10, 20, 1)]
+        """
+        need_pyarrow("the micro-batches that sinks take")
+        from streamdsl.connect.serving import serve
+
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch)
+
+    async def serve_async(
+        self,
+        sources: connect.Source | Mapping[str, connect.Source],
+        sinks: connect.Sink | Sequence[connect.Sink] | Mapping[EmitMode | Emit, connect.Sink | Sequence[connect.Sink]],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | str | timedelta = "1s",
+        emit: EmitMode | Emit = "speculative",
+        once: bool = False,
+        dead_letters: connect.Sink | None = None,
+        watch: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> connect.Served:
+        """Do as `serve` does, in a thread of its own, while the event loop goes on; `watch` is called in that thread.
+
+        Where the task is cancelled, the job ends as after a signal, with its checkpoint written, before the cancellation goes on.
+
+        >>> import asyncio
+        >>> import streamdsl as sd
+        >>> from streamdsl.connect import calling, iterable
+        >>> found = []
+        >>> query = sd.source("trips").where(lambda e: e.fare > 5)
+        >>> trips = iterable([sd.point("a", 3, {"fare": 7}), sd.point("b", 14, {"fare": 2})])
+        >>> asyncio.run(query.serve_async(trips, calling(found.extend))).end
+        'ended'
+        >>> found
+        [Insert(id='a', le=3, re=4, payload=Record(fare=7)), Cti(time=INFINITY)]
+        """
+        need_pyarrow("the micro-batches that sinks take")
+        from streamdsl.connect.serving import in_thread, serve
+
+        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch))
+
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.
 
@@ -1533,7 +1608,8 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
     def apply(self, q: Callable[[Stream[T]], Stream[U]]) -> Stream[tuple[K, U]]:
         """Run a query for each key by itself; the payload is `(key, result)`, and the CTI the smallest of all groups.
 
-        Raises `QueryError` where the query is not built from the lambda's own parameter.
+        The fields of such a pair, and the columns of its frames, are `_0` and `_1`; a `select` gives them names. Raises
+        `QueryError` where the query is not built from the lambda's own parameter.
 
         >>> import streamdsl as sd
         >>> readings = sd.from_rows([(1, 2, {"id": "x", "t": 20}), (4, 5, {"id": "x", "t": 21}), (2, 3, {"id": "y", "t": 7})])
@@ -1542,6 +1618,11 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
           [1, 4) _0='x' _1=20
           [2, inf) _0='y' _1=7
           [4, inf) _0='x' _1=21
+        >>> counted = readings.group_by("id").apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))
+        >>> counted.select(lambda pair: {"id": pair[0], "n": pair[1].n}).to_pandas()
+           le  re id  n
+        0   0  10  x  2
+        1   0  10  y  1
         """
         group = self._group()
         made = building.callable_given(q, "apply", "apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))")(

@@ -61,6 +61,8 @@ OTHERS: Final[dict[str, list[tuple[type, str]]]] = {
             "trace",
             "open",
             "restore",
+            "serve",
+            "serve_async",
             "stream",
             "as_of",
             "explain",

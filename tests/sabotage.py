@@ -61,6 +61,27 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "what a subscription has not given yet is forgotten in a checkpoint",
+        "streamdsl/engine/state/checkpoint.py",
+        '    roots |= {f"subscription:{number}": each.subscriber for number, each in enumerate(session.subscriptions)}\n',
+        "",
+        "goes_on_with_its_subscriptions",
+    ),
+    Sabotage(
+        "a push that is undone stays in subscriptions",
+        "streamdsl/engine/limits.py",
+        "session._egress, *session._subscribers]",
+        "session._egress]",
+        "undone_for_subscriptions",
+    ),
+    Sabotage(
+        "a row that was hidden for a while comes back under its id",
+        "streamdsl/engine/operators/alter_lifetime.py",
+        "return not self.ends.keep_rows_in_place",
+        "return False",
+        "hides_for_a_while",
+    ),
+    Sabotage(
         "an event joins the session that ends as it starts, for the reference too",
         "streamdsl/windows/session.py",
         "if found and life.le < found[-1].re:",
@@ -1112,6 +1133,27 @@ SABOTAGES = (
         "each_once",
     ),
     Sabotage(
+        "a job that goes on does not give the sinks what they lack",
+        "streamdsl/connect/runner.py",
+        "        self._batches.resume()\n",
+        "",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
+        "a job reads its sources from their begin again",
+        "streamdsl/connect/runner.py",
+        "source.open(last.positions.get(name))",
+        "source.open(None)",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
+        "sinks get a micro-batch before it is committed",
+        "streamdsl/connect/commits.py",
+        "        record(batch)\n",
+        "        self._outbox.deliver(batch, table, self.stream)\n        record(batch)\n",
+        "tables_are_exact_however",
+    ),
+    Sabotage(
         "two processes use one checkpoint",
         "streamdsl/io/locks.py",
         "            while not _is_locked(number):\n",
@@ -1149,9 +1191,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a column re of a frame is a field",
-        "streamdsl/io/layout.py",
-        'return "re" if end is None and start == "le" and "re" in names else end',
-        "return end",
+        "streamdsl/temporal/lifetime_columns.py",
+        'return LifetimeColumns(self.start, "re") if self == DEFAULT and "re" in names else self',
+        "return self",
         "in_the_sink",
     ),
     Sabotage(

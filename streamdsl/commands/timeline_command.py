@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamdsl.jobs.atomic_output import atomic_output
 from streamdsl.jobs.input_options import add_input_options, query_and_inputs
+from streamdsl.jobs.mistakes import Mistakes
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def timeline_of_named(options: argparse.Namespace) -> int:
     """Run a query over its inputs on the local engine, and print its timeline, or write it to a file."""
-    query, inputs = query_and_inputs(options, "timeline")
+    mistakes = Mistakes()
+    query, inputs = query_and_inputs(options, "timeline", mistakes)
+    mistakes.refuse()
+    assert query is not None
     bindings = {name: given.read(given.files()) for name, given in inputs.items()}
     drawn = query.timeline(options.windows, bindings, options.until)
     if options.output is None:

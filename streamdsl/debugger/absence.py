@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.debugger.answers import Explanation, event_text, listed, row_text
+from streamdsl.debugger.choosing import matching
 from streamdsl.debugger.input_rows import InputRow
 from streamdsl.debugger.lineage import copies
 from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.searching import smallest
 from streamdsl.denote import evaluate
 from streamdsl.denote.environment import Environment, holds
-from streamdsl.errors import QueryError, StreamDslError, UserCodeError
+from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import reads_lifetime
 from streamdsl.plan.labels import labels
@@ -94,7 +94,7 @@ class Search:
 
     def __init__(self, moment: Moment, wanted: Wanted) -> None:
         self.moment = moment
-        self.wants = _predicate(wanted)
+        self.wants = matching(wanted, "why_not") if callable(wanted) else lambda row: copies([row], wanted) > 0
         self.names = labels(moment.plan)
         self.lets_pass = {self.names[id(node)]: node for node in moment.plan.walk_all() if node.removes is not None}
 
@@ -291,17 +291,3 @@ def without_window(plan: Node, row: CHTRow[Any]) -> Windowed | None:
         return None if life in node.windows.over([life]) else node
     except StreamDslError:
         return node
-
-
-def _predicate(wanted: Wanted) -> Callable[[CHTRow[Any]], bool]:
-    if not callable(wanted):
-        return lambda row: copies([row], wanted) > 0
-    takes_life = len(inspect.signature(wanted).parameters) > 1
-
-    def holds_for(row: CHTRow[Any]) -> bool:
-        try:
-            return bool(wanted(row.payload, Lifetime(row.le, row.re)) if takes_life else wanted(row.payload))
-        except Exception as error:
-            raise UserCodeError(error, operator="the predicate of why_not", event=row) from error
-
-    return holds_for

@@ -22,6 +22,17 @@ SHOWN: Final = 12
 """The most rows that a text lists in one place."""
 
 
+def life_text(le: int, re: int, unit: Unit | None) -> str:
+    """Return a lifetime as people read it; the day is said once where both ends are of one.
+
+    >>> life_text(0, 10, None), life_text(60, 120, "s"), life_text(60, 86_400, "s")
+    ('[0, 10)', '[1970-01-01T00:01:00Z, 00:02:00Z)', '[1970-01-01T00:01:00Z, 1970-01-02T00:00:00Z)')
+    """
+    start, end = format_time(le, unit), format_time(re, unit)
+    day, _, clock = end.partition("T")
+    return f"[{start}, {clock if clock and start.startswith(f'{day}T') else end})"
+
+
 def row_text(row: CHTRow[Any], unit: Unit | None) -> str:
     """Return a row as people read it.
 
@@ -31,7 +42,7 @@ def row_text(row: CHTRow[Any], unit: Unit | None) -> str:
     fields = fields_of(row.payload)
     named = [name for name, _ in fields] != ["value"]
     shown = " ".join(f"{name}={shortened(value)}" for name, value in fields) if named else shortened(row.payload)
-    return f"[{format_time(row.le, unit)}, {format_time(row.re, unit)}) {shown}"
+    return f"{life_text(row.le, row.re, unit)} {shown}"
 
 
 def event_text(event: Event[Any], unit: Unit | None) -> str:
@@ -42,7 +53,7 @@ def event_text(event: Event[Any], unit: Unit | None) -> str:
     """
     if isinstance(event, Cti):
         return f"CTI {format_time(event.time, unit)}"
-    life = f"[{format_time(event.le, unit)}, {format_time(event.re, unit)})"
+    life = life_text(event.le, event.re, unit)
     if isinstance(event, Retract):
         return f"retract {event.id!r} {life} -> {format_time(event.re_new, unit)}"
     return f"insert {event.id!r} {life}"
@@ -72,7 +83,7 @@ class ModuleCall:
     def text(self, unit: Unit | None) -> str:
         """Return the call as people read it."""
         members = [each for each in self.arguments if isinstance(each, IntervalEvent)]
-        lives = [f"[{format_time(each.start_time, unit)}, {format_time(each.end_time, unit)})" for each in members]
+        lives = [life_text(each.start_time, each.end_time, unit) for each in members]
         seen = f" seen as {', '.join(listed(lives))}" if lives else ""
         gave = self.result if isinstance(self.result, str) else shortened(self.result)
         return f"{self.module} over {rows_text(len(self.arguments))}{seen} gave {gave}"
@@ -124,7 +135,7 @@ class Cause:
             yield f"{row_text(self.row, unit)}  <- {self.operator}: {events}{mark(self.input)}"
             return
         again = id(self) in shown
-        period = "" if self.window is None else f" [{format_time(self.window.le, unit)}, {format_time(self.window.re, unit)})"
+        period = "" if self.window is None else f" {life_text(self.window.le, self.window.re, unit)}"
         did = " (above)" if again else f":{period} {self.did}" if self.did else ""
         yield f"{row_text(self.row, unit)}  <- {self.operator}{did}"
         if again:

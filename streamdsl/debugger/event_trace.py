@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamdsl.debugger.absence import WhyNot, why_not
 from streamdsl.debugger.answers import Effects, InputCause, OperatorEffect, Why, row_text
+from streamdsl.debugger.choosing import distinct, matching, the_only
 from streamdsl.debugger.input_rows import InputRow, ticked
 from streamdsl.debugger.lineage import Rows, copies, same
 from streamdsl.debugger.moment import Moment
@@ -168,11 +169,13 @@ class EventTrace(Completed, Displayed):
         new.write_text(page(self, why, refresh), encoding="utf-8")
         os.replace(new, target)
 
-    def why(self, answer: Event[Any] | tuple[Any, Any, Any]) -> Why:
-        """Return where an answer comes from: an event of the output, or a row `(le, re, payload)`.
+    def why(self, answer: Event[Any] | tuple[Any, Any, Any] | Callable[..., object]) -> Why:
+        """Return where an answer comes from: an event of the output, a row `(le, re, payload)`, or the one row for which
+        a predicate of the payload (and the lifetime) holds.
 
         Of an event it is said as of the push that gave it; of a retraction also which input changed it. Of a row as of now, or,
-        if it is not there any more, of the last push after which it was. Raises `QueryError` for what the output never had.
+        if it is not there any more, of the last push after which it was; a predicate chooses among the rows of now, then among
+        all that ever were. Raises `QueryError` for what the output never had, and where a predicate holds for several rows.
 
         >>> import streamdsl as sd
         >>> query = sd.source("trips").where(lambda e: e > 5).tumbling_window(10).aggregate(n=sd.count())
@@ -182,7 +185,11 @@ class EventTrace(Completed, Displayed):
            count over 1 row gave 1
            [3, 4) 7  <- where_1: e > 5
               [3, 4) 7  <- source:trips: insert 'a' [3, 4)
+        >>> trace.why(lambda e: e.n == 1).row
+        CHTRow(le=0, re=10, payload=Record(n=1))
         """
+        if callable(answer):
+            answer = self._chosen(answer)
         if isinstance(answer, Cti):
             raise QueryError("a CTI has no lineage", hint="why(row or event); session.why_no_output() is about CTIs")
         if isinstance(answer, Retract):
@@ -192,12 +199,13 @@ class EventTrace(Completed, Displayed):
         row = self._as_row(answer)
         return self._moment(self._last_with(row)).why(row)
 
-    def effects(self, event: Event[Any]) -> Effects:
+    def effects(self, event: Event[Any] | Arrival | Callable[..., object]) -> Effects:
         """Return what an input event has changed: the rows of each operator with it, and without it.
 
-        The event is one of `trace.input`. An insertion is taken away with its retractions; a retraction with those after it of
+        The event is one of `trace.input`, or the one insertion for which a predicate of the payload (and the lifetime, as it
+        counts now) holds. An insertion is taken away with its retractions; a retraction with those after it of
         the same row. What it gave to a result that is the same without it is no effect; `why` has that as a possible cause.
-        Raises `QueryError` for an event that did not come in.
+        Raises `QueryError` for an event that did not come in, and where a predicate holds for several.
 
         >>> import streamdsl as sd
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
@@ -210,6 +218,8 @@ class EventTrace(Completed, Displayed):
               + [0, 10) n=2
               - [0, 10) n=1
         """
+        if callable(event):
+            event = self._chosen_input(event)
         if isinstance(event, Arrival):
             event = event.event
         if isinstance(event, Cti):
@@ -271,11 +281,28 @@ class EventTrace(Completed, Displayed):
             return self._moment(number, before), self._moment(number, after)
         raise QueryError(f"{shortened(event)} is not in the output", hint="give an event of trace.output")
 
+    def _chosen(self, wanted: Callable[..., object]) -> CHTRow[Any]:
+        """Return the row of the output for which a predicate holds: one of now, or else one that was there."""
+        holds = matching(wanted, "why")
+        found = distinct(filter(holds, self.cht()))
+        if not found:
+            ever = (row for push in self.recording.pushes for row, n in _changes(push) if n > 0 and row.le < row.re)
+            found = distinct(filter(holds, ever))
+        hint = "trace.why_not(predicate) says why an answer is missing"
+        return the_only(found, lambda row: row_text(row, self.recording.unit), "output row", hint)
+
+    def _chosen_input(self, wanted: Callable[..., object]) -> Event[Any]:
+        """Return the insertion for whose row a predicate holds."""
+        holds = matching(wanted, "effects")
+        found = [row for row in self._moment().rows if holds(row.row)]
+        unit, hint = self.recording.unit, "trace.input has the events that came in"
+        return the_only(found, lambda row: row_text(row.row, unit), "input row", hint).events[0]
+
     def _as_row(self, row: tuple[Any, Any, Any]) -> CHTRow[Any]:
         try:
             le, re, payload = row
         except (TypeError, ValueError):
-            hint = "(le, re, payload), as in trace.cht(), or an event of trace.output; why_not takes a predicate too"
+            hint = "(le, re, payload), as in trace.cht(), an event of trace.output, or a predicate: lambda e: e.n == 2"
             raise QueryError(f"{shortened(row)} is no row", hint=hint) from None
         return CHTRow(*EventReader(self.recording.unit).lifetime(0, le, re), as_payload(plain(payload)))
 

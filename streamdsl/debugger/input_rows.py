@@ -14,6 +14,8 @@ from streamdsl.temporal.rejected import LE_MOVED
 
 At: TypeAlias = tuple[int, int]
 """A place in the order of arrival: the number of a push, and of an event in it."""
+Arrival: TypeAlias = tuple[At, str, Event[Any]]
+"""What took effect: where it stands in the order of arrival, its source, and the event with the row's number as its id."""
 _FIRST: At = (-1, 0)
 
 
@@ -64,32 +66,76 @@ class RecordedInput:
     `promises` are the CTIs in order of arrival, those that a policy gave at the end of their push.
     """
 
+    unit: Unit | None = None
     rows: list[InputRow] = field(default_factory=list)
     promises: list[tuple[At, str, Cti]] = field(default_factory=list)
     ctis: dict[str, int] = field(default_factory=dict)
+    _current: dict[tuple[str, Hashable], InputRow] = field(default_factory=dict)
 
+    def take(self, number: int, push: Push) -> list[Arrival]:
+        """Take a push in, and return what took effect of it: changes of rows, and CTIs, in order.
 
-def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
-    """Return the rows of pushes, by the rules of their sources: what was late is dropped or adjusted as it was in the run.
-
-    Retractions of rows that the recording does not have are left out.
-    """
-    found, current = RecordedInput(), dict[tuple[str, Hashable], InputRow]()
-    for number, push in enumerate(pushes):
+        The rules are those of the sources: what was late is dropped or adjusted as it was in the run. Retractions of rows that
+        the recording does not have are left out.
+        """
         late: dict[Hashable, deque[Rejected]] = {}
         for source, rejected in push.rejected:
             late.setdefault((source, _key(rejected.event)), deque()).append(rejected)
+        took: list[Arrival | None] = []
         at = 0
         for source, events in push.batches:
-            for event in ticked(events, recording.unit):
+            for event in ticked(events, self.unit):
                 at += 1
                 if isinstance(event, Cti):
-                    _promise(found, (number, at), source, event.time)
+                    # One that is no later than another promises nothing, but cuts the push.
+                    took.append(self._promise((number, at), source, event.time) or ((number, at), source, event))
                     continue
                 waiting = late.get((source, _key(event)))
-                _take(found, current, source, event, waiting.popleft() if waiting else None, (number, at))
-        for source, cti in push.ctis.items():
-            _promise(found, (number, at + 1), source, cti)
+                took.append(self._change((number, at), source, event, waiting.popleft() if waiting else None))
+        took += [self._promise((number, at + 1), source, cti) for source, cti in push.ctis.items()]
+        return [each for each in took if each is not None]
+
+    def _promise(self, at: At, source: str, cti: int) -> tuple[At, str, Cti] | None:
+        if cti <= self.ctis.get(source, MIN_TIME):
+            return None
+        self.ctis[source] = cti
+        self.promises.append((at, source, Cti(cti)))
+        return self.promises[-1]
+
+    def _change(self, at: At, source: str, event: Insert[Any] | Retract, broke: Rejected | None) -> Arrival | None:
+        """Take an event of a source in; `broke` says what the source did to it if it was late."""
+        slot, is_dropped = (source, event.id), broke is not None and broke.reason.startswith("dropped")
+        if isinstance(event, Insert):
+            le = broke.cti if broke is not None and broke.reason == LE_MOVED else event.le
+            row = InputRow(len(self.rows), source, le, event.re, as_payload(plain(event.payload)), (event.le, event.re), [event])
+            self.rows.append(row)
+            self._current[slot] = row
+            change: Event[Any] = Insert(row.number, le, event.re, row.payload)
+            if is_dropped:
+                row.re = le
+        elif slot not in self._current or self._current[slot].sent[0] != event.le:
+            return None  # the recording lacks the insertion
+        else:
+            row = self._current[slot]
+            row.events.append(event)
+            row.sent = (event.le, event.re_new)
+            re = max(event.re_new if broke is None else broke.cti, row.le)
+            change = Retract(row.number, row.le, row.re, re, row.payload)
+            if not is_dropped:
+                row.re = re
+        if broke is not None:
+            row.rejected.append(broke)
+        if is_dropped:
+            return None
+        row.changes.append((at, change))
+        return at, source, change
+
+
+def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
+    """Return what the input of some pushes means."""
+    found = RecordedInput(recording.unit)
+    for number, push in enumerate(pushes):
+        found.take(number, push)
     return found
 
 
@@ -98,49 +144,9 @@ def ticked(events: Iterable[Event[Any]], unit: Unit | None) -> Iterator[Event[An
     return map(EventReader(unit).event, events)
 
 
-def _promise(found: RecordedInput, at: At, source: str, cti: int) -> None:
-    if cti > found.ctis.get(source, MIN_TIME):
-        found.ctis[source] = cti
-        found.promises.append((at, source, Cti(cti)))
-
-
 def _key(event: Insert[Any] | Retract) -> Hashable:
     """Return what tells an event from the others of its push."""
     return type(event), event.id, event.le, event.re, event.re_new if isinstance(event, Retract) else None
-
-
-def _take(
-    found: RecordedInput,
-    current: dict[tuple[str, Hashable], InputRow],
-    source: str,
-    event: Insert[Any] | Retract,
-    broke: Rejected | None,
-    at: At,
-) -> None:
-    """Take an event of a source in; `broke` says what the source did to it if it was late."""
-    slot, is_dropped = (source, event.id), broke is not None and broke.reason.startswith("dropped")
-    if isinstance(event, Insert):
-        le = broke.cti if broke is not None and broke.reason == LE_MOVED else event.le
-        row = InputRow(len(found.rows), source, le, event.re, as_payload(plain(event.payload)), (event.le, event.re), [event])
-        found.rows.append(row)
-        current[slot] = row
-        change: Event[Any] = Insert(row.number, le, event.re, row.payload)
-        if is_dropped:
-            row.re = le
-    elif slot not in current or current[slot].sent[0] != event.le:
-        return  # the recording lacks the insertion
-    else:
-        row = current[slot]
-        row.events.append(event)
-        row.sent = (event.le, event.re_new)
-        re = max(event.re_new if broke is None else broke.cti, row.le)
-        change = Retract(row.number, row.le, row.re, re, row.payload)
-        if not is_dropped:
-            row.re = re
-    if not is_dropped:
-        row.changes.append((at, change))
-    if broke is not None:
-        row.rejected.append(broke)
 
 
 def is_ended(end: int | None) -> bool:

@@ -42,6 +42,9 @@ def copies(rows: Iterable[CHTRow[Any]], row: CHTRow[Any]) -> int:
     return sum(payload_key(each.payload) == payload_key(row.payload) for each in near) if near else 0
 
 
+_Members: TypeAlias = tuple[list[CHTRow[Any]], list[int], Any]
+
+
 class IndexedRow(NamedTuple):
     """A row of an input with its place, so that windows hand it on."""
 
@@ -129,7 +132,9 @@ def searched(asked: RowQuestion) -> Made | None:
 def row_wise(asked: RowQuestion) -> Made | None:
     """The one row of which the operator makes it."""
     life, before = (asked.row.le, asked.row.re), 0
-    for place in sorted(asked.places(_ALL), key=lambda at: _distance(asked.inputs[at[0]][at[1]], life)):
+    # Those of the same lifetime first, then those that live while it does: most are not even looked for.
+    places = (at for far in range(3) for at in asked.places(_ALL) if _distance(asked.inputs[at[0]][at[1]], life) == far)
+    for place in places:
         before += asked.made_of([place])
         if before > asked.nth:
             came = f"input {place[0] + 1}" if len(asked.inputs) > 1 else asked.node.describe()
@@ -222,7 +227,7 @@ class Lineage:
     outside: Lineage | None = None
     group: tuple[Node, Sequence[int]] | None = None
     _known: dict[tuple[int, int], Cause] = field(default_factory=dict)
-    _groups: dict[int, list[tuple[list[CHTRow[Any]], list[int]]]] = field(default_factory=dict)
+    _groups: dict[int, list[_Members]] = field(default_factory=dict)
     _bodies: dict[tuple[int, int], dict[int, Rows] | None] = field(default_factory=dict)
 
     def of(self, node: Node, index: int) -> Cause:
@@ -274,8 +279,9 @@ class Lineage:
     def _of_group(self, node: GroupApply, row: CHTRow[Any], nth: int, rows: Rows) -> Cause | None:
         """Return the cause of a row of a group: that of the group's own row, in the body."""
         level, before = node.input.level + 1, 0
-        members_of = list(enumerate(self._groups_of(node, rows)))
-        for number, (members, places) in sorted(members_of, key=lambda each: not self._names_key(node, each[1][0][0], row)):
+        found, shown = self._groups_of(node, rows), {payload_key(value) for _, value in fields_of(row.payload)}
+        # A row that shows the key of a group is looked for there first.
+        for number, (members, places, _) in sorted(enumerate(found), key=lambda each: each[1][2] not in shown):
             scope = self.scope.inside(level, project(node, self.scope, node.key, members[0]), CHT(members, self.unit))
             known = self._in_group(node, number, scope, row)
             if known is None:
@@ -290,19 +296,17 @@ class Lineage:
                     return Cause(self.scope.label(node), node, row, did, (inside.of(node.body, index),), key=scope.key)
         return None
 
-    def _groups_of(self, node: GroupApply, rows: Rows) -> list[tuple[list[CHTRow[Any]], list[int]]]:
-        """Return the rows of each group, and their places among all."""
+    def _groups_of(self, node: GroupApply, rows: Rows) -> list[_Members]:
+        """Return the rows of each group, their places among all, and the group's key."""
         if id(node) not in self._groups:
             history = CHT(rows, self.unit)  # in the same order, but the rows may be other objects
             place = {id(each): index for index, each in enumerate(history)}
             found = groups(node, self.scope, history) if rows else []
-            self._groups[id(node)] = [(members, [place[id(each)] for each in members]) for members in found]
+            self._groups[id(node)] = [
+                (members, [place[id(each)] for each in members], payload_key(project(node, self.scope, node.key, members[0])))
+                for members in found
+            ]
         return self._groups[id(node)]
-
-    def _names_key(self, node: GroupApply, member: CHTRow[Any], row: CHTRow[Any]) -> bool:
-        """Say whether a row shows the key of a group: then it is looked for there first."""
-        key = payload_key(project(node, self.scope, node.key, member))
-        return any(payload_key(value) == key for _, value in fields_of(row.payload))
 
     def _in_group(self, node: GroupApply, number: int, scope: Environment, row: CHTRow[Any]) -> dict[int, Rows] | None:
         """Return the rows at each operator of a group's body: once for all its rows, if they have ends."""

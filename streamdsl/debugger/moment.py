@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,8 +31,7 @@ class Moment:
     def __init__(self, recording: Recording, pushes: Sequence[Push]) -> None:
         self.recording = recording
         self.pushes = pushes
-        plan = in_unit(recording.plan, recording.unit) if is_calendar(recording.unit) else recording.plan
-        self.plan = without_policies(plan)
+        self.plan = plan_of(recording)
         self.end = self.pushes[-1].end if self.pushes else None
 
     @cached_property
@@ -59,9 +58,8 @@ class Moment:
         self, rows: Iterable[InputRow] | None = None, plan: Node | None = None, ended: Collection[str] = ()
     ) -> dict[int, Rows]:
         """Return what is out of each operator outside of groups, by the node's `id()`."""
-        nodes = [node for node in (plan or self.plan).walk() if not isinstance(node, Source)]
-        emit: EmitMode = "watermark" if self.recording.emit == "watermark" else "speculative"
-        found = self._run(nodes, emit, rows, ended=ended) if nodes else []
+        nodes = operators_of(plan or self.plan)
+        found = self._run(nodes, speculative(self.recording.emit), rows, ended=ended) if nodes else []
         return {id(node): history.rows for node, history in zip(nodes, found, strict=True)}
 
     def _run(
@@ -93,20 +91,7 @@ class Moment:
 
     def lineage_of(self, plan: Node, inputs: Sequence[InputRow], ended: Collection[str] = ()) -> Lineage:
         """Return the lineage of another plan over some rows, with some sources ended."""
-        sources: dict[str, list[InputRow]] = {}
-        for row in inputs:
-            if row.le < row.re:
-                sources.setdefault(row.source, []).append(row)
-        for found in sources.values():
-            sort_rows(found)
-        rows = self.at_operators(inputs, plan, ended)
-        for node in plan.walk():
-            if isinstance(node, Source):
-                rows[id(node)] = [row.row for row in sources.get(node.source, ())]
-        unit = self.recording.unit
-        known = {name: CHT((row.row for row in found), unit) for name, found in sources.items()}
-        scope = Environment(evaluate, known, self.recording.until, labels(plan))
-        return Lineage(scope, rows, unit, sources)
+        return lineage_over(plan, inputs, self.at_operators(inputs, plan, ended), self.recording)
 
     def tree(self, row: CHTRow[Any]) -> Cause | None:
         """Return the causes of a row of the output, None if no operator is known to have made it."""
@@ -157,3 +142,36 @@ class Moment:
     @staticmethod
     def _in_order(rows: Iterable[InputRow]) -> list[InputRow]:
         return sorted(rows, key=lambda row: row.number)
+
+
+def plan_of(recording: Recording) -> Node:
+    """Return the plan of a recording as its parts are run again: in its unit of time, with the CTIs that there were."""
+    plan = in_unit(recording.plan, recording.unit) if is_calendar(recording.unit) else recording.plan
+    return without_policies(plan)
+
+
+def operators_of(plan: Node) -> list[Node]:
+    """Return the operators of a plan outside of groups, along the flow."""
+    return [node for node in plan.walk() if not isinstance(node, Source)]
+
+
+def speculative(emit: EmitMode | Emit) -> EmitMode:
+    """Return the way to emit in which each operator shows what it has, though a row may still change."""
+    return "watermark" if emit == "watermark" else "speculative"
+
+
+def lineage_over(plan: Node, inputs: Iterable[InputRow], made: Mapping[int, Rows], recording: Recording) -> Lineage:
+    """Return the lineage of a plan over some rows of sources, and those that operators made of them."""
+    sources: dict[str, list[InputRow]] = {}
+    for row in inputs:
+        if row.le < row.re:
+            sources.setdefault(row.source, []).append(row)
+    for found in sources.values():
+        sort_rows(found)
+    rows = dict(made)
+    for node in plan.walk():
+        if isinstance(node, Source):
+            rows[id(node)] = [row.row for row in sources.get(node.source, ())]
+    known = {name: CHT((row.row for row in found), recording.unit) for name, found in sources.items()}
+    scope = Environment(evaluate, known, recording.until, labels(plan))
+    return Lineage(scope, rows, recording.unit, sources)

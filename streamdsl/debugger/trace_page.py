@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamdsl.debugger.answers import Cause, InputCause, Why
-from streamdsl.debugger.input_rows import ticked
+from streamdsl.debugger.input_rows import inputs_of, ticked
 from streamdsl.debugger.lineage import Lineage, same
-from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.page_answers import asked
+from streamdsl.debugger.running_moment import HeldState, RunningMoment
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import StreamDslError
@@ -30,7 +30,7 @@ MOST_MOMENTS: Final = 300
 """The pushes after which a page knows what is at each operator; of more, so many evenly spaced ones."""
 MOST_ROWS: Final = 2_000
 """The input rows up to which a page knows where rows come from."""
-_WORK: Final = 100_000
+_WORK: Final = 200_000
 """The input rows that are run again for a page, over all moments."""
 _PAYLOAD: Final = 160
 _ID: Final = 60
@@ -79,6 +79,8 @@ class _Film:
         self._places: dict[tuple[Any, ...], int] = {}
         self._known: dict[Any, _KnownRow] = {}
         self._operators: dict[str, int] = {}
+        self._held: Mapping[str, HeldState] = {}
+        """What operators hold at the last moment."""
 
     def data(self, why: Iterable[Event[Any]] | None) -> dict[str, Any]:
         """Return what the page's script reads."""
@@ -153,7 +155,7 @@ class _Film:
     def _late(self) -> dict[int, str]:
         """Return what was wrong with events that came too late, by their numbers."""
         found = {}
-        for row in Moment(self.recording, self.pushes).rows:
+        for row in inputs_of(self.recording, self.pushes).rows:
             numbers = dict(zip(map(id, row.events), self._inputs[row.number], strict=False))
             for each in row.rejected:
                 number = next(numbers[id(event)] for event in row.events if event == each.event)
@@ -187,15 +189,25 @@ class _Film:
     def _moments(self) -> Iterator[dict[str, Any]]:
         """Yield after which push, which rows have come to the operators and gone from them."""
         there: set[int] = set()
-        for n in self._chosen():
+        running, chosen = RunningMoment(self.recording), set(self._chosen())
+        for n, push in enumerate(self.pushes):
             try:
+                running.take(push)
+                if n not in chosen:
+                    continue
                 with collector_paused():
-                    now = set(self._at(Moment(self.recording, self.pushes[: n + 1])))
+                    now, held = set(self._at(running)), running.held()
             except StreamDslError as why:
                 self.notes.append(f"what is at operators is not known from push {n + 1} on: {str(why).splitlines()[0]}")
                 return
-            yield {"push": n, "came": sorted(now - there), "went": sorted(there - now)}
+            yield {"push": n, "came": sorted(now - there), "went": sorted(there - now), "held": self._changed(held)}
             there = now
+
+    def _changed(self, held: Mapping[str, HeldState]) -> dict[int, HeldState]:
+        """Return what those operators hold that hold something else than at the moment before, by their numbers."""
+        found = {self._operator(label): each for label, each in held.items() if self._held.get(label) != each}
+        self._held = held
+        return found
 
     def _chosen(self) -> list[int]:
         """Return the pushes after which it is said what is at operators."""
@@ -208,10 +220,10 @@ class _Film:
         self.notes.append(f"what is at operators is known after {most} of {count:,} pushes")
         return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
 
-    def _at(self, moment: Moment) -> Iterator[int]:
+    def _at(self, moment: RunningMoment) -> Iterator[int]:
         """Yield the places of the rows that are at the operators at a moment, those inside of groups among them."""
         lineage, names = moment.lineage, labels(moment.plan)
-        alive = {(row.number, row.le, row.re) for row in moment.rows}
+        alive = {(row.number, row.le, row.re) for row in moment.inputs.rows}
         for node in moment.plan.walk():
             seen: Counter[Any] = Counter()
             for index, row in enumerate(lineage.rows[id(node)]):

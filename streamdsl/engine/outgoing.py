@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamdsl.engine.query_session import Session
     from streamdsl.io.data_frames import PhysicalRows
     from streamdsl.pictures.timeline_picture import Timeline
 
@@ -52,7 +53,7 @@ class Outgoing(Completed, Displayed, Generic[T]):
     """
 
     __slots__ = ("_schema", "_sent", "_types", "unit")
-    _internal = frozenset({"changes", "rows"})
+    _internal = frozenset({"changes", "joined", "rows"})
 
     def __init__(
         self, sent: Sequence[StepOutput], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None
@@ -61,6 +62,12 @@ class Outgoing(Completed, Displayed, Generic[T]):
         self._schema = schema
         self._types = types
         self.unit = unit
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outgoing[T]], session: Session[T]) -> Outgoing[T]:
+        """Return the output of several pushes of a session as that of one."""
+        sent = [each for part in parts for each in part._sent]
+        return cls(sent, session.unit, session.written.schema, lambda: session.types)
 
     def __len__(self) -> int:
         return sum(map(len, self._sent))

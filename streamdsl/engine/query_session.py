@@ -35,6 +35,7 @@ from streamdsl.temporal import (
     MIN_TIME,
     Cti,
     Event,
+    LifetimeColumns,
     Rejected,
     Rejections,
     Unit,
@@ -137,18 +138,25 @@ class Session(Displayed, RunningQuery[T]):
         self._waiting = InputBuffer(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
-    def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
+    def push(
+        self, events: Iterable[Event[Any]] | Any, source: str | None = None, *, start: str | None = None, end: str | None = None
+    ) -> list[Event[T]]:
         """Take a batch (events in order of arrival, or a frame) into a source, and return the output that it causes.
 
         The batch is cut at its CTIs; each piece's net change, retractions first, comes before the output CTI that its CTI
-        causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
-        only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
+        causes. `start` and `end` name the columns of a frame's lifetimes, if not those that the source names. Raises
+        `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where only final
+        results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
+        if start is not None or end is not None:
+            events = self._named(events, source, start, end)
         out = output_events(self._push(events, source), self._unit_now)
         self._hand_over_late()
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
-    def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
+    def feed(
+        self, events: Iterable[Event[Any]] | Any, source: str | None = None, *, start: str | None = None, end: str | None = None
+    ) -> Outgoing[T]:
         """Do as `push` does, and return the output in columns, of which events or frames are made when they are asked for.
 
         >>> import streamdsl as sd
@@ -158,6 +166,8 @@ class Session(Displayed, RunningQuery[T]):
         0  insert   0    10     1
         1     cti  20  <NA>  <NA>
         """
+        if start is not None or end is not None:
+            events = self._named(events, source, start, end)
         out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
         self._hand_over_late()
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
@@ -570,6 +580,16 @@ class Session(Displayed, RunningQuery[T]):
         if not isinstance(pushed, Iterable):
             raise QueryError(f"push takes a list of events, or a frame, not a {type(pushed).__name__}", hint="push([event])")
         return list(pushed)
+
+    def _named(self, frame: Any, source: str | None, start: str | None, end: str | None) -> Sequence[Event[Any]] | Inserts:
+        """Return the rows of a frame whose columns of lifetimes are named."""
+        ingress = self._ingress(source)
+        if not is_frame(frame):
+            raise QueryError(
+                f"start= and end= name columns of a frame, and a {type(frame).__name__} has none", hint="events have their times"
+            )
+        lives = LifetimeColumns(ingress.source.lifetime_columns.start if start is None else start, end)
+        return read_frame(frame, ingress.schema, check_unit(ingress.unit), lives)
 
     def _ingress(self, source: str | None) -> Ingress:
         if source is None and self._only is not None:

@@ -19,7 +19,7 @@ from streamdsl.engine.operators.group_apply import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
-from streamdsl.errors import QueryError, SessionError, TimestampViolation, UserCodeError, reason
+from streamdsl.errors import QueryError, SessionError, TimestampViolation, UnboundedOutputError, UserCodeError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 from streamdsl.temporal.completion import Completed
@@ -211,6 +211,9 @@ class RunningQuery(Completed, ABC, Generic[T]):
             return self._sent(pieces, self._graph.step(pieces, self._ctis))
         except (UserCodeError, TimestampViolation) as error:
             self._failure = error.with_times(partial(format_time, unit=self.unit))
+            raise self._failure.with_traceback(error.__traceback__) from error.__cause__
+        except UnboundedOutputError as error:
+            self._failure = error.in_unit(self.unit)
             raise self._failure.with_traceback(error.__traceback__) from error.__cause__
         except BaseException as error:
             self._failure = error

@@ -111,8 +111,8 @@ def rereadable(read: Callable[[Schema | None, Unit | None], Bound], payload: Sch
         return bound
 
     def again(declared: Schema | None, counted: Unit | None) -> Bound:
-        wanted = payload or declared, unit or counted
-        return found if wanted == (payload, unit) else read(*wanted)
+        fits = (payload or declared) in (payload, bound.schema) and (unit or counted) in (unit, bound.unit)
+        return found if fits else read(payload or declared, unit or counted)
 
     found = replace(bound, reread=again)
     return found

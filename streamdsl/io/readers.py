@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from streamdsl.errors import QueryError, UnitError
+from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece, known_ends, rereadable
-from streamdsl.io.columns import Columns
+from streamdsl.io.columns import Columns, RowColumns
 from streamdsl.io.files import Paths, listed_paths
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.libraries import columns_of, is_frame
@@ -130,6 +130,29 @@ def _lifetimes(reader: EventReader, starts: Sequence[Any], ends: Sequence[Any], 
     lifetimes = [reader.lifetime(number, *life) for number, life in enumerate(zip(starts, ends, strict=True), first)]
     both = np.array(lifetimes, dtype=np.int64).reshape(len(lifetimes), 2)
     return both[:, 0].copy(), both[:, 1].copy()
+
+
+def read_records(
+    records: Sequence[Mapping[str, Any]], payload: PayloadLike = None, unit: Unit | None = None, lives: LifetimeColumns = DEFAULT
+) -> Bound:
+    """Return mappings, such as JSON objects, as the rows of a frame whose columns are their keys.
+
+    All have the same keys; where `payload` says which fields there are, they may have others too. Raises as `read_pandas` does.
+
+    >>> list(read_records([{"le": 3, "v": 7}]).events())
+    [Insert(id=0, le=3, re=4, payload=Record(v=7))]
+    """
+    schema, names = frame_schema(payload), list(records[0]) if records else []
+    if schema is not None:
+        names = [name for name in names if all(name in record for record in records)]
+    for number, record in enumerate(records):
+        if schema is None and list(record) != names and record.keys() != set(names):
+            wrong = ", ".join(sorted(map(repr, record.keys() ^ set(names))))
+            raise SchemaError(
+                f"record {number} differs from record 0 in {wrong}; the fields are: {', '.join(names)}",
+                hint="every payload of a stream has the same fields; null is a value, and a declared payload picks fields",
+            )
+    return _bind_columns(RowColumns(names, records), lives, schema, check_unit(unit))
 
 
 def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = None) -> Bound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streamdsl.errors import CheckpointError, FieldNotFound, InputError, QueryError, StreamDslError
+from streamdsl.errors import CheckpointError, FieldNotFound, InputError, QueryError, StreamDslError, without_hint
 from streamdsl.jobs.input_files import InputFile, JobInput
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
@@ -50,11 +50,6 @@ def input_error(what: str, error: Exception) -> InputError:
         text = without_hint(error)
         ways[:0] = [error.hint] if error.hint else []
     return InputError(f"{what} cannot be taken: {text}", hint="; ".join(ways))
-
-
-def without_hint(error: StreamDslError) -> str:
-    """Return an error's message without its hint."""
-    return str(error).removesuffix(f"\nHint: {error.hint}")
 
 
 def check_readable(given: JobInput, file: InputFile) -> None:

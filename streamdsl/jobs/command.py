@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Final
 
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
@@ -15,10 +14,9 @@ from streamdsl.io.locks import Lock
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
 from streamdsl.jobs.input_options import add_input_options, query_and_inputs, ticks_or_text
-from streamdsl.jobs.job import BAD_FILES, STREAM_FORMATS, Job
+from streamdsl.jobs.job import BAD_FILES, SETTINGS, STREAM_FORMATS, Job, wrong_settings
+from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.jobs.status_line import StatusLine
-
-_SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +65,15 @@ def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    query, inputs = query_and_inputs(options, "run", later=options.checkpoint is not None)
-    kind = options.format or ("table" if options.checkpoint else _format_by_name(options.output))
-    settings = {name: getattr(options, name) for name in _SETTINGS}
+    """Return the job that the options name; raises `QueryError` with all that is wrong with them."""
+    mistakes = Mistakes()
+    query, inputs = query_and_inputs(options, "run", mistakes, later=options.checkpoint is not None)
+    kind = options.format or ("table" if options.checkpoint else mistakes.of(_format_by_name, options.output))
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    mistakes.note(wrong_settings(options.output, kind, **settings))
+    mistakes.refuse()
+    assert query is not None
+    assert kind is not None
     return Job(query, inputs, options.output, kind, **settings)
 
 

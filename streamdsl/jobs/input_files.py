@@ -17,6 +17,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.io.files import Format
 from streamdsl.io.formats import BY_SUFFIX
 from streamdsl.io.readers import bind, read_files
+from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.parameters import with_sources
 
@@ -103,25 +104,31 @@ class JobInput:
 
 
 def inputs_of(
-    given: Sequence[str], sources: Mapping[str, Source], own: Sequence[str], later: bool = False
+    given: Sequence[str], sources: Mapping[str, Source], own: Sequence[str], mistakes: Mistakes, later: bool = False
 ) -> dict[str, JobInput]:
     """Return the inputs of the sources from `name=path` texts; sources in `own` are bound already, and files may come `later`.
 
-    Raises `QueryError`.
+    What is wrong with them is noted as mistakes.
     """
-    pairs = list(map(_pair, given))
-    paths = dict(pairs)
+    pairs = [pair for text in given if (pair := mistakes.of(_pair, text)) is not None]
+    names = [name for name, _ in pairs]
+    mistakes.note(_misnamed(names, sources, own))
+    right = [(name, path) for name, path in pairs if name in sources and names.count(name) == 1]
+    found = {name: mistakes.of(_input, sources[name], Path(path), later) for name, path in right}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _misnamed(names: Sequence[str], sources: Mapping[str, Source], own: Sequence[str]) -> Iterator[QueryError]:
+    """Yield what is wrong with the names of sources: unknown, without an input, or with several."""
     listed = ", ".join(sources) or "(none)"
-    for name in paths:
+    for name in dict.fromkeys(names):
         if name not in sources:
-            raise QueryError(f"there is no source {name!r}; the sources of this query are: {listed}", hint=NO_SOURCE)
+            yield QueryError(f"there is no source {name!r}; the sources of this query are: {listed}", hint=NO_SOURCE)
+        elif names.count(name) > 1:
+            yield QueryError(f"the source {name!r} has several inputs", hint="put the files into one folder, by links if need be")
     for name in sources:
-        if name not in paths and name not in own:
-            raise QueryError(f"the source {name!r} has no input; the sources are: {listed}", hint=f"--input {name}=path")
-    for name in paths:
-        if [each for each, _ in pairs].count(name) > 1:
-            raise QueryError(f"the source {name!r} has several inputs", hint="put the files into one folder, by links if need be")
-    return {name: _input(sources[name], Path(path), later) for name, path in paths.items()}
+        if name not in names and name not in own:
+            yield QueryError(f"the source {name!r} has no input; the sources are: {listed}", hint=f"--input {name}=path")
 
 
 def with_lifetime_columns(plan: Node, starts: Sequence[str], ends: Sequence[str]) -> Node:

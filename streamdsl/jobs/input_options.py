@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from streamdsl.jobs.input_files import JobInput, inputs_of, with_lifetime_columns
+from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.naming import named_query
 from streamdsl.running import runnable_sources
 from streamdsl.stream import Stream
@@ -21,14 +22,24 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     add("--until", type=ticks_or_text, metavar="TIME", help="where a run over unending rows ends")
 
 
-def query_and_inputs(options: argparse.Namespace, command: str, later: bool = False) -> tuple[Stream[Any], dict[str, JobInput]]:
+def query_and_inputs(
+    options: argparse.Namespace, command: str, mistakes: Mistakes, later: bool = False
+) -> tuple[Stream[Any] | None, dict[str, JobInput]]:
     """Return the query, its sources with the columns that are asked for, and their inputs, whose files may come `later`.
 
-    Raises `QueryError`, which says what there is.
+    What is wrong with them is noted as mistakes; without a query that can run there are no inputs.
     """
+    query = mistakes.of(_query, options, command)
+    named = None if query is None else mistakes.of(runnable_sources, query._node)
+    if query is None or named is None:
+        return query, {}
+    return query, inputs_of(options.input, named, list(query._bindings), mistakes, later)
+
+
+def _query(options: argparse.Namespace, command: str) -> Stream[Any]:
+    """Return the query that the options name, with the columns of lifetimes that they name."""
     found = named_query(options.query, command)
-    query: Stream[Any] = Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
-    return query, inputs_of(options.input, runnable_sources(query._node), list(query._bindings), later)
+    return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
 
 
 def ticks_or_text(text: str) -> int | str:

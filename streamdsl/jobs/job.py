@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +12,14 @@ from streamdsl.emit import EmitMode
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.io.formats import FORMATS
 from streamdsl.jobs.input_files import JobInput
+from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.stream import Stream
 from streamdsl.temporal import to_duration
 
 STREAM_FORMATS: Final = ("table", "events")
 BAD_FILES: Final = ("stop", "skip")
+SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
+"""The settings of a job besides its query, its inputs, its output and the format of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +39,50 @@ class Job:
     bad_files: str = "stop"
 
     def __post_init__(self) -> None:
-        _ = self.pause
-        if self.checkpoint is None:
-            self._check_batch()
-        elif self.format not in STREAM_FORMATS:
-            raise QueryError(f"a stream is written as {' or '.join(STREAM_FORMATS)}, not as {self.format!r}")
-        elif self.until is not None:
-            raise QueryError("a stream has no end, so --until is for a run without --checkpoint")
+        mistakes = Mistakes()
+        mistakes.note(wrong_settings(self.output, self.format, **{name: getattr(self, name) for name in SETTINGS}))
+        mistakes.refuse()
 
     @property
     def pause(self) -> int | None:
         """Milliseconds between two polls for files; None: the job processes the files that exist, and ends."""
         return None if self.trigger == "available-now" else milliseconds(self.trigger)
 
-    def _check_batch(self) -> None:
-        if self.format not in FORMATS:
-            raise QueryError(
-                f"the output's format is one of {', '.join(FORMATS)}, not {self.format!r}",
+
+def wrong_settings(
+    output: Path,
+    format: str | None,
+    checkpoint: Path | None,
+    trigger: str,
+    emit: EmitMode,
+    every: int | str | None,
+    until: int | str | None,
+    shards: int | None,
+    bad_files: str,
+) -> Iterator[QueryError]:
+    """Yield what is wrong with the settings of a job, whose `format` may not be known."""
+    if trigger != "available-now":
+        try:
+            milliseconds(trigger)
+        except QueryError as error:
+            yield error
+    if checkpoint is None:
+        if format is not None and format not in FORMATS:
+            yield QueryError(
+                f"the output's format is one of {', '.join(FORMATS)}, not {format!r}",
                 hint=f"{' and '.join(STREAM_FORMATS)} are what streams write: --checkpoint DIR",
             )
-        if (self.emit, self.every, self.trigger, self.bad_files) != ("speculative", None, "available-now", "stop"):
-            raise QueryError(
+        if (emit, every, trigger, bad_files) != ("speculative", None, "available-now", "stop"):
+            yield QueryError(
                 "--emit, --every, --trigger and --bad-files are for streams", hint="--checkpoint DIR makes the job a stream"
             )
-        if os.path.lexists(self.output):
-            raise output_exists(self.output)
+        if os.path.lexists(output):
+            yield output_exists(output)
+        return
+    if format is not None and format not in STREAM_FORMATS:
+        yield QueryError(f"a stream is written as {' or '.join(STREAM_FORMATS)}, not as {format!r}")
+    if until is not None:
+        yield QueryError("a stream has no end, so --until is for a run without --checkpoint")
 
 
 def output_exists(output: Path) -> QueryError:

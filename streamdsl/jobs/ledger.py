@@ -96,6 +96,9 @@ class Ledger:
         self.taken = _entries(self._files)
         self.refused = _entries(self._refused)
 
+    def __len__(self) -> int:
+        return len(self.taken)
+
     def take(self, batch: int, file: InputFile) -> None:
         """Record a micro-batch's file. Raises `CheckpointError` if another process has recorded this micro-batch."""
         entry = LedgerEntry.of(file, self._files / str(batch))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal import MIN_TIME, Unit, format_time
 
 
 class StatusLine:
@@ -32,12 +32,19 @@ class StatusLine:
 
 
 def format_metrics(figures: Mapping[str, Any]) -> str:
-    """Return the metrics of a micro-batch as text.
+    """Return the metrics of a micro-batch as text, its CTI as a date if there is a `unit` of dates.
 
     >>> format_metrics({"batch": 3, "rows_in": 1200, "rows_out": 7, "cti": 40, "state_bytes": 123456, "seconds": 0.25})
     'micro-batch 3: 1,200 rows in, 7 out, CTI 40, state 123 kB, 0.25 s'
+    >>> dated = {"cti": 1_772_323_200_000, "unit": "ms", "state_bytes": None, "seconds": 0.25}
+    >>> format_metrics({"batch": 3, "rows_in": 1200, "rows_out": 7, **dated})
+    'micro-batch 3: 1,200 rows in, 7 out, CTI 2026-03-01T00:00:00Z, 0.25 s'
     """
-    parts = [f"{figures['rows_in']:,} rows in", f"{figures['rows_out']:,} out", f"CTI {_format_cti(figures['cti'])}"]
+    parts = [
+        f"{figures['rows_in']:,} rows in",
+        f"{figures['rows_out']:,} out",
+        f"CTI {_format_cti(figures['cti'], figures.get('unit'))}",
+    ]
     if figures.get("rows_rejected"):
         parts.append(f"{figures['rows_rejected']:,} REJECTED")
     if figures["state_bytes"] is not None:
@@ -45,8 +52,8 @@ def format_metrics(figures: Mapping[str, Any]) -> str:
     return f"micro-batch {figures['batch']}: {', '.join(parts)}, {figures['seconds']:.2f} s"
 
 
-def _format_cti(cti: object) -> str:
-    return {None: "-", MIN_TIME: "-", INFINITY: "inf"}.get(cti, str(cti))  # type: ignore[call-overload, no-any-return]
+def _format_cti(cti: int | None, unit: Unit | None) -> str:
+    return "-" if cti is None or cti == MIN_TIME else format_time(cti, unit)
 
 
 def _format_bytes(n: int) -> str:

@@ -10,6 +10,7 @@ from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.properties import expressions
+from streamdsl.temporal.time import format_duration
 
 RUNS: Final[dict[str, Callable[[Node], Mapping[str, str]]]] = {}
 """By engine name, a function from a plan to the implementation of each operator, by label. Engines register themselves here."""
@@ -83,7 +84,7 @@ def _columns(node: Node) -> str:
 def _facts(node: Node) -> list[str]:
     facts = []
     if node.fixed_duration is not None:
-        facts.append("[points]" if node.fixed_duration == 1 else f"[duration {node.fixed_duration}]")
+        facts.append("[points]" if node.fixed_duration == 1 else f"[duration {format_duration(node.fixed_duration, node.unit)}]")
     if isinstance(node, GroupApply):
         facts.append(f"[grouped by {describe(node.key)}]")
     if _opaque(node):

@@ -40,6 +40,8 @@ class DatabaseTable:
     [(0, 10, 3)]
     """
 
+    promise: Final = "exactly_once"
+
     def __init__(self, connect: Callable[[], Any], table: str) -> None:
         parts = table.split(".")
         if not all(parts) or "\0" in table or any(len(part.encode(errors="replace")) > LONGEST for part in parts):

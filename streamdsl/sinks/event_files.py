@@ -32,6 +32,8 @@ class ParquetEvents:
     another stream's, that another process writes, or that was lost.
     """
 
+    promise: Final = "exactly_once"
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = local_path(path).absolute()
 

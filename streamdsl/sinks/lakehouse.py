@@ -57,6 +57,7 @@ class LakehouseEvents(ABC):
     """A table of a lakehouse format that physical events are appended to. Raises `SinkError`, as `ParquetEvents` does."""
 
     label: str
+    promise: Final = "exactly_once"
 
     def __init__(self) -> None:
         self._table: Any = None

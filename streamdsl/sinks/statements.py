@@ -95,14 +95,7 @@ class Driver:
     @classmethod
     def of(cls, connection: Any) -> Driver:
         """Return the driver of a connection; raises `SinkError` for a connection with autocommit."""
-        modules = [each.__module__.partition(".")[0] for each in type(connection).__mro__]
-        module = next((sys.modules[name] for name in modules if hasattr(sys.modules.get(name), "paramstyle")), None)
-        style = getattr(module, "paramstyle", "qmark")
-        if style not in _MARKS:
-            raise QueryError(
-                f"the database driver {getattr(module, '__name__', module)} has the paramstyle {style!r}",
-                hint=f"use one with {', '.join(_MARKS)}",
-            )
+        mark, modules = placeholder(connection), _modules(connection)
         is_sqlite = any("sqlite" in name for name in modules)
         implicit = is_sqlite and getattr(connection, "isolation_level", "") is None
         if getattr(connection, "autocommit", False) is True or (implicit and getattr(connection, "autocommit", -1) == -1):
@@ -110,7 +103,28 @@ class Driver:
                 "the connection commits each statement on its own, so a micro-batch could be written in part",
                 hint="connect without autocommit (sqlite3: leave isolation_level as it is)",
             )
-        return cls(_MARKS[style], is_sqlite)
+        return cls(mark, is_sqlite)
+
+
+def placeholder(connection: Any) -> str:
+    """Return how the driver of a connection marks a parameter; raises `QueryError` for one that knows neither `?` nor `%s`.
+
+    >>> import sqlite3
+    >>> placeholder(sqlite3.connect(":memory:"))
+    '?'
+    """
+    module = next((sys.modules[name] for name in _modules(connection) if hasattr(sys.modules.get(name), "paramstyle")), None)
+    style = getattr(module, "paramstyle", "qmark")
+    if style not in _MARKS:
+        raise QueryError(
+            f"the database driver {getattr(module, '__name__', module)} has the paramstyle {style!r}",
+            hint=f"use one with {', '.join(_MARKS)}",
+        )
+    return _MARKS[style]
+
+
+def _modules(connection: Any) -> list[str]:
+    return [each.__module__.partition(".")[0] for each in type(connection).__mro__]
 
 
 @dataclass(frozen=True, slots=True)

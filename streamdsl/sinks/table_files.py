@@ -49,6 +49,8 @@ class ParquetTable:
     [{'le': 0, 're': 10, 'n': 3}]
     """
 
+    promise: Final = "exactly_once"
+
     def __init__(self, path: str | os.PathLike[str], every: int | str | timedelta | None = None) -> None:
         if every is not None and to_duration(every, "us") <= 0:
             raise QueryError(f"every is a positive duration, not {every!r}")

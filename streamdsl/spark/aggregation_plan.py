@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.sql_text import Sql
+from streamdsl.temporal import Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,6 +66,7 @@ class AggregationPlan:
     points: bool = False
     """Whether each row is a point event, which lives for one chronon."""
     has_text_key: bool = False
+    unit: Unit | None = None
 
     @property
     def arguments(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,9 @@ from streamdsl.spark.sinks import ParquetTable
 from streamdsl.spark.spark_session import default_session, translated
 from streamdsl.spark.stream_metrics import Meter
 from streamdsl.spark.streaming.streaming_frame import PROVIDER, ROCKSDB
+from streamdsl.spark.time_columns import is_date
+from streamdsl.temporal import Unit
+from streamdsl.temporal.pandas_frames import LIFETIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -65,9 +68,19 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arr
         frames = {name: _stream(spark, given, arrivals.folder(name)) for name, given in job.inputs.items()}
         sink: Any = uri_of(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
         trigger = "available-now" if job.pause is None else f"{job.pause} milliseconds"
-        query, name = job.query.on_spark(spark), _title(job)
+        query, name, unit = job.query.on_spark(spark), _title(job), _unit(job, frames)
         running = query.write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger, name=name)
-        _watch(running, report, arrivals.poll, job.pause)
+        _watch(running, lambda figures: report({**figures, "unit": unit}), arrivals.poll, job.pause)
+
+
+def _unit(job: Job, frames: Mapping[str, DataFrame]) -> Unit | None:
+    """Return the unit of the CTIs that are reported: that of the sources, or of the dates in their files."""
+    for name, frame in frames.items():
+        if declared := job.inputs[name].source.time_unit:
+            return declared
+        if any(is_date(each.dataType.simpleString()) for each in frame.schema if each.name in LIFETIME):
+            return "us"
+    return None
 
 
 def _title(job: Job) -> str:

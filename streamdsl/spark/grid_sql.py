@@ -7,27 +7,28 @@ from __future__ import annotations
 
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.spark.sql_text import floor_div, integer, raise_error
-from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal import INFINITY, MIN_TIME, Unit
 from streamdsl.windows import Hopping, unending
 
 _OVERFLOW = raise_error("TimeOverflow", "a window leaves the range of times, int64 ticks")
 
 
-def bounds(windows: Hopping, until: int, points: bool = False) -> list[str]:
+def bounds(windows: Hopping, until: int, points: bool = False, unit: Unit | None = None) -> list[str]:
     """Return the columns `lo` and `hi`, the numbers of the first and the last window of a grid that a row overlaps.
 
-    A row overlaps none if `lo > hi`. A row that never ends fails the task, unless `until` is finite.
+    A row overlaps none if `lo > hi`. A row that never ends fails the task, unless `until` is finite; the
+    error has durations in the `unit`.
     """
-    return [f"{_first(windows)} as lo", f"{_last_of_point(windows, until) if points else _last(windows, until)} as hi"]
+    return [f"{_first(windows)} as lo", f"{_last_of_point(windows, until) if points else _last(windows, until, unit)} as hi"]
 
 
 def _first(windows: Hopping) -> str:
     return _window_number("le", windows.size + windows.offset, windows.hop, 1)
 
 
-def _last(windows: Hopping, until: int) -> str:
+def _last(windows: Hopping, until: int, unit: Unit | None) -> str:
     if until == INFINITY:
-        endless = raise_error(UnboundedOutputError.__name__, str(unending(windows, _EndlessEvent())).replace("\n", " "))
+        endless = raise_error(UnboundedOutputError.__name__, str(unending(windows, _EndlessEvent(), unit)).replace("\n", " "))
         return (
             f"CASE WHEN re = {integer(INFINITY)} THEN {endless} ELSE {_window_number('re', 1 + windows.offset, windows.hop)} END"
         )

@@ -42,7 +42,7 @@ def largest(node: WindowApply, flow: Flow, env: Env, until: int) -> Flow:
     value, row = to_sql(ranked.value, env), to_sql(ranked.row, env)
     if not is_comparable(value.type):
         raise NotNative("values of this type are ranked in Python")
-    divided = members(node.windows, keys, until)
+    divided = members(node.windows, keys, until, flow.unit)
     payload = struct(("cast(place as bigint)", "row")) if module.rank else "row"
     place = f"rank() {window_clause([*keys, 'wle'], 'value DESC')} as place"
 

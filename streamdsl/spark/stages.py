@@ -269,7 +269,7 @@ def window_portions(
     spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
 
     def make() -> Any:
-        rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
+        rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until, unit=flow.unit)).where("lo <= hi")
         copies = rows.selectExpr(*flow.columns, spread).repartition(*flow.key_columns, "j").sortWithinPartitions("j", "le")
         return copies.mapInArrow(run_in_worker(blob, low.label(node)), ", ".join(_ddl(flow.keys, out))).where("le < re")
 
@@ -294,7 +294,7 @@ def partial_aggregation(
     result_ddl = ["le bigint", "re bigint", *columns, *keys]
 
     def make() -> Any:
-        rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until)).where("lo <= hi")
+        rows = flow.make().selectExpr(*flow.columns, *grid_sql.bounds(windows, low.until, unit=flow.unit)).where("lo <= hi")
         parts = rows.mapInArrow(run_in_worker(states, label), ", ".join(state_ddl))
         return parts.groupBy(*names, "j").applyInArrow(run_in_worker(whole, label), ", ".join(result_ddl))
 

@@ -10,26 +10,27 @@ from pyspark.sql.functions import expr
 from streamdsl.spark import grid_sql
 from streamdsl.spark.flow import window_clause
 from streamdsl.spark.sql_text import NotNative, integer, plus_time
-from streamdsl.temporal import INFINITY
+from streamdsl.temporal import INFINITY, Unit
 from streamdsl.windows import Count, Hopping, Session, Snapshot, Windows
 
 Division: TypeAlias = Callable[[Any], Any]
 """Divides rows among windows: a frame in, a frame out that has the columns of the windows, too."""
 
 
-def members(windows: Windows, keys: Sequence[str], until: int) -> Division:
+def members(windows: Windows, keys: Sequence[str], until: int, unit: Unit | None = None) -> Division:
     """Return the division of rows, with all their columns, among windows with RE <= `until`, which are `wle` and `wre`.
 
     Raises `NotNative` for windows that only Python finds.
     """
     if type(windows) not in _MEMBERS:
         raise NotNative(f"which rows are in windows of the kind {windows.kind} is found in Python")
-    return _MEMBERS[type(windows)](windows, keys, until)
+    return _MEMBERS[type(windows)](windows, keys, until, unit)
 
 
-def in_grid(windows: Hopping, keys: Sequence[str], until: int, points: bool = False) -> Division:
+def in_grid(windows: Hopping, keys: Sequence[str], until: int, unit: Unit | None, points: bool = False) -> Division:
     """Return the division of rows among the windows of a grid; `points`: all rows are points."""
-    bounds, start, end = grid_sql.bounds(windows, until, points), grid_sql.start(windows, "w"), grid_sql.end(windows, "wle")
+    bounds = grid_sql.bounds(windows, until, points, unit)
+    start, end = grid_sql.start(windows, "w"), grid_sql.end(windows, "wle")
     number = "lo as w" if points and windows.size <= windows.hop else "explode(sequence(lo, hi)) as w"
 
     def made(df: Any) -> Any:
@@ -52,7 +53,7 @@ def in_sessions(windows: Session, keys: Sequence[str]) -> Division:
     return lambda df: df.selectExpr("*", reach).selectExpr("*", opens).selectExpr("*", number)
 
 
-def _members_of_sessions(windows: Session, keys: Sequence[str], until: int) -> Division:
+def _members_of_sessions(windows: Session, keys: Sequence[str], until: int, unit: Unit | None) -> Division:
     numbered, whole = in_sessions(windows, keys), window_clause([*keys, "session"])
     bounds = f"min(le) {whole} as wle", f"max(reach) {whole} as wre"
     return lambda df: numbered(df).selectExpr("*", *bounds).where(f"wre <= {integer(until)}")
@@ -82,7 +83,7 @@ def in_snapshots(rows: Any, windows: Any, keys: Sequence[str]) -> Any:
     return ranked.selectExpr("*", "explode(sequence(r1, r2 - 1)) as r")
 
 
-def _members_of_snapshots(windows: Snapshot, keys: Sequence[str], until: int) -> Division:
+def _members_of_snapshots(windows: Snapshot, keys: Sequence[str], until: int, unit: Unit | None) -> Division:
     def made(df: Any) -> Any:
         known = snapshots(df, keys)
         return with_bounds(in_snapshots(df, known, keys), known, keys).where(f"wre <= {integer(until)}")
@@ -90,7 +91,7 @@ def _members_of_snapshots(windows: Snapshot, keys: Sequence[str], until: int) ->
     return made
 
 
-def _members_of_counts(windows: Count, keys: Sequence[str], until: int) -> Division:
+def _members_of_counts(windows: Count, keys: Sequence[str], until: int, unit: Unit | None) -> Division:
     time = "le" if windows.by == "start" else "re"
     last = f"lead(t, {windows.n - 1}) {window_clause(keys, 't')}"
     number = f"explode(sequence(greatest(r1 - {windows.n - 1}, 1), r1)) as r"
@@ -115,7 +116,7 @@ def _joined(left: Any, right: Any, conditions: Sequence[str]) -> Any:
     return left.join(right, expr(" AND ".join(conditions)))
 
 
-_MEMBERS: Final[Mapping[type[Windows], Callable[[Any, Sequence[str], int], Division]]] = {
+_MEMBERS: Final[Mapping[type[Windows], Callable[[Any, Sequence[str], int, Unit | None], Division]]] = {
     Hopping: in_grid,
     Session: _members_of_sessions,
     Snapshot: _members_of_snapshots,

@@ -58,7 +58,7 @@ def chop(low: LoweringContext, node: Chop, scope: GroupScope) -> Flow:
     piece = ["greatest(le, wle) as le", f"least(re, {grid_sql.end(cells, 'wle')}) as re", "p", *flow.key_columns]
 
     def made(df: Any) -> Any:
-        rows = df.selectExpr("*", *grid_sql.bounds(cells, low.until)).where("lo <= hi")
+        rows = df.selectExpr("*", *grid_sql.bounds(cells, low.until, unit=flow.unit)).where("lo <= hi")
         return rows.selectExpr("*", "explode(sequence(lo, hi)) as w").selectExpr("*", f"{start} as wle").selectExpr(*piece)
 
     return flow.then(made)
@@ -91,7 +91,7 @@ def _native_windows(low: LoweringContext, node: WindowAggregate, flow: Flow, sco
     """Return the flow of windows, whose frame has a column per aggregate."""
     aggregates = native_aggregates(node, scope.env(flow, low.label(node)), low.exact)
     points, texts = flow.points or node.input.fixed_duration == 1, any(key.type.ddl == "string" for key in flow.keys)
-    plan = AggregationPlan(flow.key_columns, aggregates, points, texts)
+    plan = AggregationPlan(flow.key_columns, aggregates, points, texts, flow.unit)
     made = WINDOW_AGGREGATIONS[type(node.windows)](node.windows, plan, low.until)
     shown = ["le", "re", *flow.key_columns]
     return flow.then(lambda df: plan.results(made(df), shown), record_type(plan.aggregates))
@@ -125,9 +125,9 @@ def _hopping(windows: Hopping, plan: AggregationPlan, until: int) -> Aggregation
 
     Points in few windows are copied first, which saves an exchange; aggregates that cannot be merged see each row per window.
     """
-    bounds, le = grid_sql.bounds(windows, until, plan.points), grid_sql.start(windows, "w")
+    bounds, le = grid_sql.bounds(windows, until, plan.points, plan.unit), grid_sql.start(windows, "w")
     shown = [*plan.keys, f"{le} as le", f"{grid_sql.end(windows, le)} as re", *plan.buffer_columns]
-    divided = in_grid(windows, plan.keys, until, plan.points)
+    divided = in_grid(windows, plan.keys, until, plan.unit, plan.points)
 
     def copied(df: Any) -> Any:
         rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))
@@ -172,7 +172,7 @@ def _ranked_snapshots(plan: AggregationPlan, df: Any) -> Any:
 
 def _of_members(windows: Windows, plan: AggregationPlan, until: int) -> Aggregation:
     """Return the aggregation of the rows of each window, a copy of a row for each of its windows."""
-    divided = members(windows, plan.keys, until)
+    divided = members(windows, plan.keys, until, plan.unit)
 
     def made(df: Any) -> Any:
         rows = divided(df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments))

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PythonException
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.node import Node
@@ -18,6 +23,7 @@ _HINT = (
     "install it where the workers run (PYSPARK_PYTHON says which Python they have), or send it along: "
     'spark.addArtifact("modules.zip", pyfile=True), or sparkContext.addPyFile, takes .py files, zipped packages and wheels'
 )
+_CAUSE: Final = re.compile(r"(ModuleNotFoundError|ImportError|pyspark\.[\w.]*Error|.*PYTHON_VERSION_MISMATCH)\b")
 _checked: set[tuple[int, bytes]] = set()
 
 
@@ -31,11 +37,27 @@ def check_workers(spark: SparkSession, plan: Node) -> None:
     known = (id(spark), hashlib.blake2b(b"".join(blobs.values())).digest())
     if known in _checked:
         return
-    with described(spark, f"whether workers can load {title_of(plan)}"):
+    with described(spark, f"whether workers can load {title_of(plan)}"), _other_python():
         found = spark.range(0, 1, 1, 1).mapInArrow(_probe(blobs), "name string, problem string").collect()
     for name, problem in found:
         raise UnsupportedOnSpark(f"{name} cannot be loaded by Spark's workers: {problem}", hint=_HINT)
     _checked.add(known)
+
+
+@contextmanager
+def _other_python() -> Iterator[None]:
+    """Raise what keeps the workers' Python from starting at all as `UnsupportedOnSpark`: most often it is not the driver's."""
+    try:
+        yield
+    except PythonException as error:
+        *_, last = [line for line in str(error).splitlines() if _CAUSE.match(line)] or [""]
+        if not last:
+            raise
+        raise UnsupportedOnSpark(
+            f"Spark's workers cannot run Python: {last.strip()}",
+            hint="they run the Python of PYSPARK_PYTHON, else the first `python3` of the PATH: set it before the session starts, "
+            f"here to {sys.executable}, or activate its environment",
+        ) from None
 
 
 def _probe(blobs: Mapping[str, bytes]) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
+
+_WIDTH: Final = re.compile(r'<svg [^>]*?\bwidth="([\d.]+)"')
+_LEAST: Final = 720
+"""The width below which pictures are not shrunk: their small texts have nine pixels then."""
 
 
 class Picture(Protocol):
@@ -27,4 +32,16 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         drawn = self._picture()
-        return ("" if drawn is None else drawn.svg()) + self._below()
+        return ("" if drawn is None else scrolled(drawn.svg())) + self._below()
+
+
+def scrolled(svg: str) -> str:
+    """Return a picture that shrinks with the page, but not so far that its texts cannot be read: then it is scrolled.
+
+    >>> scrolled('<svg width="960" height="66"></svg>')
+    '<div style="overflow-x:auto"><svg style="min-width:720px" width="960" height="66"></svg></div>'
+    """
+    width = _WIDTH.search(svg)
+    least = min(float(width[1]), _LEAST) if width else _LEAST
+    styled = svg.replace("<svg ", f'<svg style="min-width:{least:g}px" ', 1)
+    return f'<div style="overflow-x:auto">{styled}</div>'

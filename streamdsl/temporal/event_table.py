@@ -279,7 +279,7 @@ class EventTable:
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":
-                raise CtiViolation(event, event.le, self.cti, where=self.name)
+                raise self._violation(event, event.le)
             if self.on_violation == "drop" or event.re <= self.cti:
                 self._drop(event, event.re, is_numbered=is_numbered)
                 return None
@@ -326,9 +326,13 @@ class EventTable:
         if event.payload is not MISSING and payload_key(event.payload) != payload_key(entry.payload):
             raise self._malformed(event, f"its payload is not the event's, {shortened(entry.payload)}")
 
+    def _violation(self, event: DataEvent, sync: int) -> CtiViolation:
+        origin = None if self.name is None else CtiOrigin(*self.origin)
+        return CtiViolation(event, sync, self.cti, where=self.name, origin=origin)
+
     def _violate(self, event: Retract, sync: int) -> None:
         if self.on_violation == "error":
-            raise CtiViolation(event, sync, self.cti, where=self.name)
+            raise self._violation(event, sync)
         self._drop(event, event.re_new)
 
     def _drop(self, event: DataEvent, re: int, reason: str | None = None, is_numbered: bool = False) -> None:

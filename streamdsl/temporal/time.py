@@ -362,10 +362,12 @@ def time_repr(time: int, unit: Unit | None = None) -> str:
 
 
 def format_time(time: int, unit: Unit | None = None) -> str:
-    """Return a time as text for people: ticks, or an ISO date in UTC.
+    """Return a time as text for people: ticks, or an ISO date in UTC, with the thousandths of a second that there are.
 
     >>> format_time(3), format_time(INFINITY), format_time(2, "s")
     ('3', 'inf', '1970-01-01T00:00:02Z')
+    >>> format_time(2_000_000, "us"), format_time(2_500_000, "us"), format_time(1, "us")
+    ('1970-01-01T00:00:02Z', '1970-01-01T00:00:02.500Z', '1970-01-01T00:00:00.000001Z')
     """
     if time == INFINITY:
         return "inf"
@@ -373,4 +375,7 @@ def format_time(time: int, unit: Unit | None = None) -> str:
         return str(time)
     if time == MIN_TIME:
         return "MIN_TIME"
-    return f"{np.array(time).astype(f'datetime64[{unit}]')}Z"
+    clock, _, digits = str(np.array(time).astype(f"datetime64[{unit}]")).partition(".")
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{clock}.{digits}Z" if digits else f"{clock}Z"

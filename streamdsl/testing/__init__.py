@@ -5,6 +5,7 @@ Hypothesis strategies are in `streamdsl.testing.strategies`, the only module her
 """
 
 from streamdsl.testing.compare import assert_cht_equal
+from streamdsl.testing.connector_checks import SinkReport, SourceReport, check_sink, check_source
 from streamdsl.testing.event_tables import events
 from streamdsl.testing.isolated_run import run_udm
 from streamdsl.testing.marbles import marbles
@@ -14,11 +15,15 @@ from streamdsl.testing.udm_checks import UdmReport, check_udm
 from streamdsl.testing.virtual_clock import VirtualClock
 
 __all__ = [
+    "SinkReport",
+    "SourceReport",
     "UdmReport",
     "VirtualClock",
     "arrival_order",
     "arrival_orders",
     "assert_cht_equal",
+    "check_sink",
+    "check_source",
     "check_udm",
     "events",
     "marbles",

@@ -46,7 +46,8 @@ class UdmReport(Displayed):
         held = [[name, statements.get(name, ""), f"{n} examples"] for name, n in self.held.items()]
         skipped = [f"{', '.join(names)}: {reason}" for reason, names in _grouped(self.skipped).items()]
         shown = table(["law", f"{self.module} keeps it", "tried on"], (map(escape, row) for row in held))
-        return f"{shown}<details><summary>{len(self.skipped)} laws are not of it</summary>{text(chr(10).join(skipped))}</details>"
+        others = f"<summary>{len(self.skipped)} laws do not apply to it</summary>{text(chr(10).join(skipped))}"
+        return f"{shown}<details>{others}</details>"
 
 
 def _grouped(named: Mapping[str, V]) -> dict[V, list[str]]:

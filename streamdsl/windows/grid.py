@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from streamdsl.errors import TimeOverflow, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import plain
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks, format_time
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks, Unit, format_time
 from streamdsl.windows.spec import Ends, Windows, open_starts
 
 
@@ -160,10 +161,16 @@ class Grid(Windows):
         return [self.window(k) for k in sorted(found)]
 
 
-def unending(windows: Windows, event: object) -> UnboundedOutputError:
+def unending(windows: Windows, event: object, unit: Unit | None = None) -> UnboundedOutputError:
     """Return the error for an event that would fill windows for ever."""
-    shown = f"[{format_time(event.le)}, inf)" if isinstance(event, Lifetime) else repr(plain(event))
+    told = partial(_unending_text, windows, event)
     return UnboundedOutputError(
-        f"the event {shown} never ends, so it would fill {windows.describe()} windows for ever",
+        told(unit),
         hint="bound the run with run(until=t), end the event with a retraction, or cut it with clip_interval or to_points",
+        told=told,
     )
+
+
+def _unending_text(windows: Windows, event: object, unit: Unit | None) -> str:
+    shown = f"[{format_time(event.le, unit)}, inf)" if isinstance(event, Lifetime) else repr(plain(event))
+    return f"the event {shown} never ends, so it would fill {windows.describe(unit)} windows for ever"

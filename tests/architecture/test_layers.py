@@ -34,7 +34,9 @@ LATE: Final = {
     ("streamdsl.engine.query_session", "debugger"),
     ("streamdsl.result", "io"),
     ("streamdsl.temporal.cht", "pictures"),
+    ("streamdsl.testing.connector_checks", "connect"),
     ("streamdsl.testing.law_queries", "sources"),
+    ("streamdsl.stream", "connect"),
     ("streamdsl.stream", "sql"),
 }
 """Convenience methods that hand over to a later room when they are called; besides these only the facade does, to the core."""
@@ -204,6 +206,7 @@ CYCLES: Final = {
             "streamdsl.debugger.absence",
             "streamdsl.debugger.event_trace",
             "streamdsl.debugger.moment",
+            "streamdsl.debugger.running_moment",
             "streamdsl.debugger.recorder",
             "streamdsl.debugger.replaying",
             "streamdsl.debugger.reruns",

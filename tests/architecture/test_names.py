@@ -35,6 +35,8 @@ MODULES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 """The names that several modules have: the packages in which they are, and what they have in common."""
 
 CLASSES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
+    "Batch": (("connect.protocols", "engine.batch"), "public name: what a source gives, beside a batch of changes"),
+    "Source": (("connect.protocols", "plan.nodes.origins"), "public name: what a source of a query reads from"),
     "Count": (("udm.builtin", "windows.count"), "public names: the aggregate, and the kind of windows, which users call so"),
     "Changes": (("engine.batch", "papers.cql.relation_session"), _PAPER),
     "Operator": (("engine.operator", "papers.out_of_order.punctuated_operator"), _PAPER),

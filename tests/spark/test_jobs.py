@@ -12,7 +12,16 @@ import pytest
 import streamdsl as sd
 from streamdsl.cli import main
 from streamdsl.io.formats import FORMATS
-from tests.unit.jobs.files import expected, expected_by_area, found, history, in_folder, write_files, write_partitions
+from tests.unit.jobs.files import (
+    expected,
+    expected_by_area,
+    found,
+    history,
+    in_folder,
+    write_files,
+    write_named,
+    write_partitions,
+)
 
 pytestmark = [pytest.mark.spark]
 
@@ -61,3 +70,11 @@ def test_folders_of_partitions_give_columns(streaming: Any, folder: Path, capsys
     write_files(folder / "in", "parquet", range(1))
     assert main(stream) == 2
     assert "in/0.parquet is in no folder area=..., as others are" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("state", [[], ["--checkpoint", "state", "--shards", "1"]])
+def test_the_columns_of_the_times_have_any_names(streaming: Any, folder: Path, state: list[str]) -> None:
+    write_named(folder / "in", "at")
+    command = ["run", "rides:by_road", "--engine", "spark", "--input", "cars=in", "--start", "cars=at", "--output", "out"]
+    assert main([*command, *state]) == 0
+    assert found(folder / "out") == expected()

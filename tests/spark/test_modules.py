@@ -204,3 +204,12 @@ def test_errors_have_the_names_of_the_local_engine() -> None:
         with pytest.raises(UnboundedOutputError, match="until"):
             query.run(endless, engine="spark")
         assert query.run(endless, engine="spark", until=20).cht() == query.run(endless, engine="reference", until=20).cht()
+    dated = sd.from_rows([("2026-03-01", sd.INFINITY, {"f": 1.0})])
+    for query in (
+        dated.tumbling_window("1h").aggregate(n=sd.count()),
+        dated.tumbling_window("1h").aggregate(n=sd.median(lambda e: e.f)),
+        dated.tumbling_window("1h").top_k(1, by="f"),
+        dated.chop("1h"),
+    ):
+        with pytest.raises(UnboundedOutputError, match=r"would fill tumbling\(1h\) windows for ever"):
+            query.run(engine="spark")

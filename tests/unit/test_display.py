@@ -12,6 +12,7 @@ import pytest
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.errors import UserCodeError
+from streamdsl.temporal.display import scrolled
 from streamdsl.temporal.html import text
 from streamdsl.testing import check_udm
 from streamdsl.testing.laws import LAWS
@@ -22,7 +23,7 @@ ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "
 def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
     shown = ROWS.run()._repr_html_()
     assert shown == ROWS.run().cht()._repr_html_()
-    picture, shown = shown.split("</svg>")
+    picture, shown = shown.split("</svg></div>")
     assert "&lt;a&gt;" in picture
     titles, *rows = shown.split("</tr>")[:-1]
     assert [title for title in ("le", "re", "k", "v") if f">{title}</th>" in titles] == ["le", "re", "k", "v"]
@@ -33,13 +34,13 @@ def test_a_history_is_a_table_of_lifetimes_and_fields() -> None:
 
 def test_a_long_history_says_how_many_rows_are_left_out() -> None:
     shown = sd.from_rows([(n, n + 1, n) for n in range(53)]).run()._repr_html_()
-    picture, below = shown.split("</svg>")
+    picture, below = shown.split("</svg></div>")
     assert below.count("<tr>") == 51
     assert picture.count("<circle") == 53
     assert "... 3 rows more" in below
     many = sd.from_rows([(n, n + 1, n) for n in range(5_003)]).run()
     for value in (many, many.cht()):
-        picture, below = value._repr_html_().split("</svg>")
+        picture, below = value._repr_html_().split("</svg></div>")
         assert "5,003 rows in 400 bins" in picture
         assert len(picture) < 20_000
         assert "... 4,953 rows more" in below
@@ -91,7 +92,7 @@ def test_what_a_push_has_caused_is_a_picture_above_its_numbers() -> None:
         "n=2 : [=========)",
         "cti : --------------------|",
     ]
-    picture, numbers = out._repr_html_().split("</svg>")
+    picture, numbers = out._repr_html_().split("</svg></div>")
     assert ">n=2<" in picture
     assert numbers == text("3 events: 1 insert, 1 retract, 1 cti")
 
@@ -104,7 +105,7 @@ def test_a_session_is_shown_by_how_far_it_has_come() -> None:
     session.push([sd.point("a", 13, 7), sd.point("b", 33, 7)], "x")
     assert ">no CTI yet<" in session._repr_html_()
     session.push([sd.point("c", 22, 3), sd.Cti(12)], "<y>")
-    picture, below = session._repr_html_().split("</svg>")
+    picture, below = session._repr_html_().split("</svg></div>")
     for behind in ("3s behind", "21s behind", "23s behind"):
         assert f">{behind}<" in picture
     titles, x_row, y_row, output_row = re.findall(r"<tr>(.*?)</tr>", below)
@@ -142,7 +143,7 @@ def test_a_traced_session_is_shown_by_its_events() -> None:
     session = sd.source("x").open()
     session.trace()
     session.push([sd.point("a", 3, "A"), sd.Cti(7)])
-    picture, below = session._repr_html_().split("</svg>")
+    picture, below = session._repr_html_().split("</svg></div>")
     assert ">A<" in picture
     assert "1 in" in below
     assert "1 out" in below
@@ -151,7 +152,7 @@ def test_a_traced_session_is_shown_by_its_events() -> None:
 def test_streams_that_wait_for_an_aggregate_show_what_flows_into_them() -> None:
     trips = sd.source("<trips>")
     for stream in (trips.group_by("zone"), trips.tumbling_window(10), trips.group_by("zone").tumbling_window(10)):
-        picture, below = stream._repr_html_().split("</svg>")
+        picture, below = stream._repr_html_().split("</svg></div>")
         assert "&lt;trips&gt;" in picture
         assert below == text(repr(stream))
 
@@ -174,7 +175,7 @@ def test_an_answer_of_a_trace_is_a_picture_above_its_tree() -> None:
         "  n=1             : xxxxxxxxxxx  # RE 10 -> 0",
     ]
     for answered in (why, taken_back, effects):
-        assert answered._repr_html_() == answered.timeline().svg() + text(str(answered))
+        assert answered._repr_html_() == scrolled(answered.timeline().svg()) + text(str(answered))
 
 
 def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
@@ -188,5 +189,5 @@ def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
     assert [row[0] for row in rows] == list(report.held)
     assert ["order_insensitive", "Members in any order give the same result.", "30 examples"] in rows
     assert rows[0][:2] == ["answers", next(law.statement for law in LAWS if law.name == "answers")]
-    assert f"{len(report.skipped)} laws are not of it" in shown
+    assert f"{len(report.skipped)} laws do not apply to it" in shown
     assert "clipping: it is time-insensitive" in shown

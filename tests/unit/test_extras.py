@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import streamdsl as sd
+from streamdsl.connect import KafkaTopic, kafka_topic
 
 NUMBERS = sd.from_rows([(1, 5, 7)])
 NEEDED: list[tuple[str, str, Callable[[], object]]] = [
@@ -19,6 +20,8 @@ NEEDED: list[tuple[str, str, Callable[[], object]]] = [
     ("pyarrow", "arrow", NUMBERS.to_arrow),
     ("pyarrow", "arrow", lambda: sd.from_parquet("rows.parquet")),
     ("polars", "polars", NUMBERS.to_polars),
+    ("confluent_kafka", "kafka", lambda: kafka_topic("readings", "localhost:9092")),
+    ("confluent_kafka", "kafka", lambda: KafkaTopic("alarms", "localhost:9092")),
 ]
 
 

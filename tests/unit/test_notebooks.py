@@ -30,7 +30,7 @@ def test_a_run_leaves_nothing_of_the_machine(ran: nbformat.NotebookNode) -> None
     printed, result = ran.cells[1].outputs
     assert (printed.name, printed.text) == ("stdout", "one\ntwo\n")
     assert result.data["text/plain"] == "Result\n  [1, 5) 'A'"
-    assert result.data["text/html"].startswith("<svg")
+    assert result.data["text/html"].startswith('<div style="overflow-x:auto"><svg ')
     assert list(run_notebooks.blemishes(ran)) == []
 
 

@@ -57,7 +57,7 @@ class ColumnarWindowOperator(WindowDriver):
         self.grid = node.windows
         self.numbers = GridNumbers(node.windows, emit_policy)
         self.pending_deltas = PendingWindowDeltas()
-        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
+        self.budget = WindowBudget(label, f"{node.windows.describe(node.unit)} windows", emit_policy.most)
         self.cells = Cells()
         self.results, self.totals = self.cells.results, self.cells.totals
         self.takes_rows = not emit_policy.final

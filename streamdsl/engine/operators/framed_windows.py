@@ -131,7 +131,7 @@ class FramedWindowOperator(DataDrivenOperator):
             if type(self.aggregates[number].function) not in ACCUMULATORS
         ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
-        self.budget = WindowBudget(label, f"{node.windows.describe()} windows", emit_policy.most)
+        self.budget = WindowBudget(label, f"{node.windows.describe(node.unit)} windows", emit_policy.most)
         policy = Policy(self.emit_policy, self.budget, node.output, node.time_sensitive, node.sees_ends)
         frame = frame_class(node.windows)(policy, node.windows)
         self._has_payloads = bool(self._orders) or node.windows.by_position

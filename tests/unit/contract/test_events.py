@@ -45,7 +45,7 @@ def test_a_second_event_of_an_id_is_told_how_a_payload_is_replaced() -> None:
 
 def test_a_field_of_a_result_of_each_group_is_told_where_it_is() -> None:
     changes = sd.from_rows([(1, 2, {"k": "a", "v": 1})]).group_by("k").apply(lambda g: g.to_edges())
-    with pytest.raises(FieldNotFound, match=r"fields are: _0, _1\nHint: the payload is a pair: e\[0\] and e\[1\], of a query"):
+    with pytest.raises(FieldNotFound, match=r"fields are: _0, _1\nHint: the payload is a pair, e\[0\] and e\[1\]: of a query"):
         changes.where(lambda e: e.v > 0)  # type: ignore[attr-defined]
     assert len(changes.where(lambda e: e[1]["v"] > 0).run()) == 1
 

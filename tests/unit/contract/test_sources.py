@@ -244,6 +244,18 @@ def test_a_source_names_the_columns_of_the_times_for_every_way_in(engine: Any, t
     assert CHT.from_events([*session.push(TIMES), *session.close()]) == NAMED
 
 
+def test_a_push_names_the_columns_of_its_frame() -> None:
+    for source in (sd.source("trips"), sd.source("trips", start="le")):
+        session = source.open()
+        assert CHT.from_events([*session.push(TIMES, start="at", end="until"), *session.close()]) == NAMED
+    session = sd.source("trips", start="at").open()
+    assert CHT.from_events(session.feed(TIMES, end="until").events()) == NAMED
+    with refused(QueryError, "start= and end= name columns of a frame, and a list has none"):
+        session.push([sd.point("a", 1, {"le": 1, "n": 2})], start="at")
+    with refused(SchemaError, "no column 'ts'"):
+        session.push(TIMES, start="ts")
+
+
 def test_without_an_end_the_rows_of_such_a_source_are_points() -> None:
     points = sd.source("trips", start="le").run({"trips": TIMES[["le", "n"]]}).cht()
     assert points == CHT.from_rows([(7, 8, {"n": 10}), (8, 9, {"n": 20})])
@@ -457,3 +469,11 @@ def test_durations_of_policies_are_positive() -> None:
     for policy in (Progress.slack(5, max_jump=0), Progress.slack(5).idle_after(0)):
         with refused(QueryError, "is a duration > 0, not 0"):
             sd.source("s", progress=policy).open()
+
+
+def test_the_error_of_a_late_event_says_where_the_cti_came_from() -> None:
+    session = sd.source("{trips}", unit="s", progress=Progress.slack("5s")).open()
+    session.push([sd.point("a", 60, 1)])
+    with refused(CtiViolation, "before the CTI 1970-01-01T00:00:55Z, by Progress.slack('5s') of '{trips}', push 1") as caught:
+        session.push([sd.point("b", 3, 1)])
+    assert caught.value.origin == ("{trips}", "Progress.slack('5s')", 1)

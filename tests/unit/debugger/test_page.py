@@ -352,6 +352,45 @@ def test_an_operator_that_is_chosen_shows_its_rows_at_that_moment(tmp_path: Path
 
 
 @in_a_browser
+def test_beside_its_rows_an_operator_shows_what_it_holds_at_that_moment(tmp_path: Path) -> None:
+    session = QUERY.open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, {"zone": "A", "fare": 9})])
+    session.push([sd.point("b", 14, {"zone": "<b>B", "fare": 9}), sd.Cti(12)])
+    script = """
+        const line = name => [...document.querySelectorAll(`[data-held="${name}"] small`)].map(e => e.textContent);
+        const title = () => { holding(); return $("held").querySelector("h2").textContent; };
+        const told = () => [title(), line("source:trips"), line("window_aggregate_1")];
+        const end = told(); go(2); const one = told(); go(0); holding(); const none = $("held").textContent;
+        go(2); holding(); document.querySelector('[data-held="window_aggregate_1"]').click();
+        return [end, one, none, chosen, document.querySelectorAll("#held b").length];
+    """
+    end, one, none, chosen, n_bold = in_browser(trace, tmp_path, script)
+    assert end == [
+        "What is held after push 2",
+        ["holds 1 row that can still change", "2 in, 2 out; CTI 12"],
+        ["holds 1 open window in 1 group: '<b>B'", "2 in, 2 out; CTI 12, sent 10"],
+    ]
+    assert one == [
+        "What is held after push 1",
+        ["holds 1 row that can still change", "1 in, 1 out; no CTI yet"],
+        ["holds 1 open window in 1 group: 'A'", "1 in, 1 out; no CTI yet"],
+    ]
+    assert (none, chosen, n_bold) == ("Nothing has come yet", "window_aggregate_1", 0)
+
+
+@in_a_browser
+def test_payloads_stand_beside_rows_unless_they_would_take_too_many_lines(tmp_path: Path) -> None:
+    script = """
+        const part = () => { draw(); return hits.filter(hit => lanes.get("trips").rows.some(row => row.from === hit[4].from)); };
+        const told = () => [part().some(hit => hit[4].text), new Set(part().map(hit => hit[4].y)).size > MOST_LINES];
+        const all = told(); go(12); return [all, told()];
+    """
+    query = sd.source("trips").where(lambda e: e["fare"] > 5)
+    assert in_browser(traced(trips(*[9] * 100), query), tmp_path, script) == [[False, False], [True, False]]
+
+
+@in_a_browser
 def test_hostile_payloads_run_nothing_in_a_browser(tmp_path: Path) -> None:
     trace = traced([{"zone": HOSTILE, "fare": 9}])
     title, texts = in_browser(trace, tmp_path, "pick(1); return [document.title, $('why').textContent];")

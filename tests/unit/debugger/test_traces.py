@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.debugger import EventTrace, load
-from streamdsl.errors import QueryError, SessionError, StreamDslError, UnboundedOutputError
+from streamdsl.errors import QueryError, SessionError, StreamDslError, UnboundedOutputError, UserCodeError
 
 TRIPS = [
     sd.point("a", 3, {"zone": "A", "fare": 7}),
@@ -149,11 +149,10 @@ def test_times_are_shown_as_dates() -> None:
     trips = sd.source("trips", unit="s").tumbling_window("1h").aggregate(n=sd.count())
     trace = trips.trace({"trips": [("2026-03-01T10:00", "2026-03-01T10:01", 7)]})
     assert text(trace.why(trace.output[0])) == [
-        "[2026-03-01T10:00:00Z, 2026-03-01T11:00:00Z) n=1  <- window_aggregate_1: "
-        "[2026-03-01T10:00:00Z, 2026-03-01T11:00:00Z) 1 row in a window, tumbling(1h)",
+        "[2026-03-01T10:00:00Z, 11:00:00Z) n=1  <- window_aggregate_1: "
+        "[2026-03-01T10:00:00Z, 11:00:00Z) 1 row in a window, tumbling(1h)",
         "   count over 1 row gave 1",
-        "   [2026-03-01T10:00:00Z, 2026-03-01T10:01:00Z) 7  <- source:trips: "
-        "insert 0 [2026-03-01T10:00:00Z, 2026-03-01T10:01:00Z)",
+        "   [2026-03-01T10:00:00Z, 10:01:00Z) 7  <- source:trips: insert 0 [2026-03-01T10:00:00Z, 10:01:00Z)",
     ]
     assert trace.why(("2026-03-01T10:00", "2026-03-01T11:00", {"n": 1})).is_complete
 
@@ -504,3 +503,40 @@ def test_a_sample_takes_rows_that_have_no_key() -> None:
 def test_a_trace_shows_how_much_it_has() -> None:
     trace: EventTrace = DEAR.trace({"trips": TRIPS})
     assert repr(trace) == f"EventTrace: 3 events in, {len(trace.output)} out"
+
+
+def test_a_predicate_chooses_the_one_row_that_is_asked_about() -> None:
+    query = sd.source("trips").group_by("zone").tumbling_window(10).aggregate(n=sd.count())
+    session = query.open()
+    trace = session.trace()
+    session.push([sd.point("a", 3, {"zone": "A"}), sd.point("b", 4, {"zone": "B"}), sd.point("c", 13, {"zone": "B"})])
+    session.push([sd.Retract("a", 3, 4, 3), sd.point("d", 14, {"zone": "B"})])
+    why = trace.why(lambda e, life: e.zone == "B" and life.le == 10)
+    assert [cause.events[0].id for cause in why.inputs] == ["c", "d"]  # type: ignore[union-attr]
+    assert str(why) == str(trace.why((10, 20, {"zone": "B", "n": 2})))
+    # What is not there any more is looked for among what was; now there is one row with n=1, then there were three.
+    assert trace.why(lambda e: e.zone == "A").row == (0, 10, sd.Record(zone="A", n=1))
+    assert trace.why(lambda e: e.n == 1).row == (0, 10, sd.Record(zone="B", n=1))
+    assert trace.effects(lambda e: e.zone == "A").event == trace.input[0].event
+    assert trace.effects(lambda e, life: life.le == 14).output == trace.effects(trace.input[4].event).output
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda t: t.why(lambda e: e.n > 0), QueryError, r"2 output rows: \[0, 10\) n=1; \[10, 20\) n=2\nHint: say more"),
+        (lambda t: t.why(lambda e: e.n > 7), QueryError, r"no output row\nHint: trace.why_not"),
+        (lambda t: t.effects(lambda e: e > 1), QueryError, r"2 input rows: \[13, 14\) 2; \[14, 15\) 3"),
+        (lambda t: t.effects(lambda e: e > 7), QueryError, r"no input row\nHint: trace.input has"),
+        (lambda t: t.why(lambda row: row.payload.n == 1), QueryError, "takes the payload, which has no 'payload'"),
+        (lambda t: t.why(lambda row: row.le == 0), QueryError, "lambda e, life: life.le == 0"),
+        (lambda t: t.why(lambda e: e.n / 0), UserCodeError, "the predicate of why"),
+        (lambda t: t.effects(lambda e: e.fare), UserCodeError, "the predicate of effects"),
+        (lambda t: t.why_not(lambda e: e.fare), UserCodeError, "the predicate of why_not"),
+    ],
+)
+def test_a_predicate_of_none_or_several_rows_is_refused_and_the_rows_are_listed(ask: Any, error: Any, message: str) -> None:
+    query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
+    trace = query.trace({"trips": [sd.point("a", 3, 1), sd.point("b", 13, 2), sd.point("c", 14, 3)]})
+    with pytest.raises(error, match=message):
+        ask(trace)

@@ -48,6 +48,15 @@ def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
     return folder
 
 
+def write_named(folder: Path, start: str) -> None:
+    """Write the rows of `write_files` to Parquet files whose LEs are in a column of another name."""
+    folder.mkdir(exist_ok=True)
+    table = pa.Table.from_pylist(cars()).rename_columns({"le": start})
+    for n in range(N):
+        pq.write_table(table.slice(n * 50, 50), folder / f"{n}.parquet")
+        os.utime(folder / f"{n}.parquet", (10**9 + n, 10**9 + n))
+
+
 AREAS = {"07": "07", "5% a+b ä": "5% a+b ä", "7%2F8": "7/8", "__HIVE_DEFAULT_PARTITION__": None}
 """The area of each file's rows, by what stands for it in the name of a folder."""
 

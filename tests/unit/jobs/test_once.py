@@ -270,7 +270,7 @@ GARBLED: dict[str, tuple[Callable[[Path], object], str]] = {
     "an entry that is cut": (lambda local: (local / "files" / "1").write_text('{"source": "ca'), "files/1 is no record"),
     "an entry of something else": (lambda local: (local / "files" / "1").write_text('{"a": 1}'), "files/1 is no record"),
     "an entry that is lost": (lambda local: (local / "files" / "1").unlink(), "files/1 is missing, a record"),
-    "all entries": (lambda local: shutil.rmtree(local / "files"), "has states up to micro-batch 2, and 0 files taken"),
+    "all entries": (lambda local: shutil.rmtree(local / "files"), "has states up to micro-batch 2, and records of 0"),
     "the stream": (lambda local: (local / "stream").write_text(""), "stream does not say which stream"),
     "no stream": (lambda local: (local / "stream").unlink(), "stream does not say which stream"),
     "a state that is cut": (
@@ -312,5 +312,5 @@ def test_an_older_checkpoint_than_the_table_is_refused(folder: Path, capsys: pyt
     write_files(folder / "in", "csv", range(3, 4))
     assert run() == 0
     assert run(checkpoint="backup") == 2
-    assert "out has taken micro-batch 3, and the checkpoint has no record of it\nHint: " in capsys.readouterr().err
+    assert "has taken micro-batch 3, and the checkpoint has no record of it\nHint: " in capsys.readouterr().err
     assert found(folder / "out") == expected()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +18,17 @@ from streamdsl.io.formats import FORMATS
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.formats import entries
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import N, cars, expected, expected_by_area, found, history, in_folder, write_files, write_partitions
+from tests.unit.jobs.files import (
+    N,
+    expected,
+    expected_by_area,
+    found,
+    history,
+    in_folder,
+    write_files,
+    write_named,
+    write_partitions,
+)
 
 
 @pytest.fixture
@@ -61,11 +69,7 @@ def test_its_answer_goes_to_a_folder(folder: Path, kind: str) -> None:
 @pytest.mark.parametrize("asked", [["--start", "at"], ["--start", "cars=at"], ["--start", "le", "--start", "cars=at"]])
 @pytest.mark.parametrize("state", [[], ["--checkpoint", "state"]])
 def test_the_columns_of_the_times_have_any_names(folder: Path, asked: list[str], state: list[str]) -> None:
-    table = pa.Table.from_pylist(cars()).rename_columns({"le": "at"})
-    (folder / "in").mkdir()
-    for n in range(N):
-        pq.write_table(table.slice(n * 50, 50), folder / "in" / f"{n}.parquet")
-        os.utime(folder / "in" / f"{n}.parquet", (10**9 + n, 10**9 + n))
+    write_named(folder / "in", "at")
     assert run("--input", "cars=in", *asked, *state, "--output", "out") == 0
     assert found(folder / "out") == expected()
 
@@ -219,7 +223,7 @@ def test_state_that_is_lost_is_missed(folder: Path, capsys: pytest.CaptureFixtur
     assert run(*options, "--emit", "final") == 0
     write_files(folder / "in", "csv", range(3))
     assert run(*options, "--emit", "final") == 2
-    assert "with --emit speculative, not final" in capsys.readouterr().err
+    assert "of a job that emits 'speculative', not 'final'" in capsys.readouterr().err
     for path in (folder / "state" / "local" / "state").iterdir():
         path.unlink()
     assert run(*options) == 2
@@ -243,3 +247,40 @@ def test_folders_of_partitions_give_columns(folder: Path, kind: str) -> None:
     assert found(folder / "out") == expected_by_area()
     assert main([*command, "--output", "followed", "--checkpoint", "state"]) == 0
     assert found(folder / "followed") == expected_by_area()
+
+
+def test_all_that_is_wrong_with_a_job_is_said_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out.csv").touch()
+    wrong = ("--input", "care=in", "--input", "cars", "--input", "cars=away", "--output", "out.csv", "--every", "20")
+    assert run(*wrong) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "5 mistakes:\n- 'cars' does not say which source reads what\n  Hint: --input name=path\n- there is no source"
+    )
+    for each in (
+        "'care'; the sources of this query are: cars",
+        "is not there: away",
+        "are for streams",
+        "out.csv exists already",
+    ):
+        assert said.count(each) == 1
+    # What can be seen without the query is said without it too.
+    assert main(["run", "rides:by_raod", *wrong[-4:], "--trigger", "soon"]) == 2
+    said = capsys.readouterr().err
+    assert "4 mistakes:\n- rides has no 'by_raod'; its queries are: " in said
+    assert "'soon' is no trigger" in said
+    assert run("--input", "cars=away", "--output", "out") == 2
+    assert capsys.readouterr().err.startswith("the input of 'cars' is not there")
+
+
+def test_the_lines_of_a_stream_over_dates_have_ctis_as_dates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "in").mkdir()
+    rows = [{"le": f"2026-03-01T06:00:{n:02}", "road": "r", "speed": n} for n in range(0, 60, 10)]
+    (folder / "in" / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "dated.py").write_text(
+        "import streamdsl as sd\nquery = sd.source('cars', unit='s', progress=sd.Progress.slack('10s'))"
+        ".tumbling_window('20s').aggregate(n=sd.count())\n"
+    )
+    assert main(["run", "dated:query", "--input", "cars=in", "--output", "out", "--checkpoint", "state"]) == 0
+    sys.modules.pop("dated", None)
+    assert re.search(r"out, CTI 2026-03-01T06:00:40Z, state", capsys.readouterr().err)

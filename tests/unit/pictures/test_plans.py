@@ -79,8 +79,8 @@ def test_what_is_markup_elsewhere_is_text_here() -> None:
 
 
 def test_jupyter_shows_a_picture_of_a_plan_that_can_be_read() -> None:
-    assert PLANS["groups"]._repr_html_().startswith("<svg")
-    assert PLANS["groups"].plan()._repr_html_().startswith("<svg")
+    assert PLANS["groups"]._repr_html_().startswith('<div style="overflow-x:auto"><svg ')
+    assert PLANS["groups"].plan()._repr_html_().startswith('<div style="overflow-x:auto"><svg ')
     deep = TRIPS
     for n in range(70):
         deep = deep.shift(n + 1)

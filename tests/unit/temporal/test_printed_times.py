@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import EventError
+from streamdsl.errors import EventError, UnboundedOutputError
 from streamdsl.temporal import Unit
 
 ROWS: list[tuple[Any, Any, str]] = [("2026-03-01", "2026-03-02", "a"), ("2026-03-01T06:00", sd.INFINITY, "b")]
 NAMES = {"Insert": sd.Insert, "Retract": sd.Retract, "Cti": sd.Cti, "INFINITY": sd.INFINITY, "CHTRow": sd.CHTRow}
-FIRST = {"s": "2026-03-01T00:00:00Z", "ms": "2026-03-01T00:00:00.000Z", "us": "2026-03-01T00:00:00.000000Z"}
+FIRST: dict[Unit, str] = dict.fromkeys(("s", "ms", "us", "ns"), "2026-03-01T00:00:00Z")
 
 
 def read(shown: str) -> Any:
@@ -82,7 +82,9 @@ def test_events_are_equal_and_copied_without_their_unit() -> None:
 
 
 WRONG: dict[str, list[Any]] = {
-    "its sync time 2026-03-01T00:00:00Z is before the CTI 2026-03-02T00:00:00Z": [sd.point("x", "2026-03-01", 1)],
+    "its sync time 2026-03-01T00:00:00Z is before the CTI 2026-03-02T00:00:00Z, by a Cti of 's', push 1": [
+        sd.point("x", "2026-03-01", 1)
+    ],
     "its LE 2026-03-05T00:00:00Z is after its RE 2026-03-04T00:00:00Z": [sd.Insert("x", "2026-03-05", "2026-03-04", 1)],
     "its RE 2026-03-06T00:00:00Z is not the event's current one, 2026-03-07T00:00:00Z": [
         sd.Insert("x", "2026-03-05", "2026-03-07", 1),
@@ -100,3 +102,47 @@ def test_a_refusal_names_dates_and_goes_through_a_pickle(rule: str) -> None:
     assert refused.value.rule == rule
     again = pickle.loads(pickle.dumps(refused.value))
     assert (type(again), str(again)) == (type(refused.value), str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("2026-03-01T06:00:00", "2026-03-01T06:00:00Z"),
+        ("2026-03-01T06:00:00.5", "2026-03-01T06:00:00.500Z"),
+        ("2026-03-01T06:00:00.000001", "2026-03-01T06:00:00.000001Z"),
+        ("2026-03-01T06:00:10", "2026-03-01T06:00:10Z"),
+    ],
+)
+def test_a_printed_time_has_the_thousandths_that_there_are_and_is_read_again(time: str, shown: str) -> None:
+    (event, _) = sd.from_rows([(time, sd.INFINITY, "a")]).run().events()
+    assert repr(event) == f"Insert(id=0, le={shown!r}, re=INFINITY, payload='a')"
+    (again, _) = sd.from_events([read(repr(event))]).run().events()
+    assert (again, again.le) == (event, event.le)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+@pytest.mark.parametrize("function", [sd.count(), sd.max(lambda e: e)])
+def test_the_error_for_windows_without_end_has_dates_and_durations(engine: Any, function: Any) -> None:
+    query = sd.from_rows(ROWS).hopping_window("1h", "30m").aggregate(n=function)
+    with pytest.raises(
+        UnboundedOutputError, match=r"would fill hopping\(1h, 30m\) windows for ever\nHint: bound the run"
+    ) as caught:
+        query.run(engine=engine)
+    assert engine == "local" or "the event [2026-03-01T06:00:00Z, inf) never ends" in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_session_says_in_dates_that_its_windows_have_no_end() -> None:
+    session = sd.source("s").tumbling_window("1h").aggregate(n=sd.count()).open()
+    session.push([sd.edge_start("a", "2026-03-01", 1)])
+    with pytest.raises(UnboundedOutputError, match=r"the event 'a' never ends, so it would fill tumbling\(1h\) windows"):
+        session.close()
+    long = sd.from_rows([("1926-03-01", "2026-03-01", 1)]).tumbling_window("1s").aggregate(n=sd.count())
+    with pytest.raises(UnboundedOutputError, match=r"more than 1000000 tumbling\(1s\) windows"):
+        long.run()
+
+
+def test_a_plan_says_durations_as_a_query_does() -> None:
+    dated = sd.source("s", unit="s").tumbling_window("3h").aggregate(n=sd.count())
+    assert "tumbling(3h), a0 = count(), -> {n: e.a0} [duration 3h]" in dated.explain()
+    assert "[duration 60]" in sd.source("s").tumbling_window(60).aggregate(n=sd.count()).explain()

@@ -1,0 +1,183 @@
+"""A source of the rows that are added to a table of a database."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.protocols import Batch, End, OpenSource, Position, Source
+from streamdsl.errors import InputError, QueryError, StreamDslError
+from streamdsl.io.layout import PHYSICAL
+from streamdsl.sinks.statements import placeholder, quoted
+from streamdsl.temporal import to_duration
+
+_AT_ONCE: Final = 10_000
+
+
+def database_rows(
+    connect: Callable[[], Any],
+    table: str,
+    by: str,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    where: str | None = None,
+    pause: str | timedelta = "1s",
+    at_once: int = _AT_ONCE,
+) -> Source:
+    """Return a source of the rows that are added to a table, in order of a column `by` that grows.
+
+    `connect` returns a connection of the DB-API, as for `sinks.DatabaseTable`; when nothing has come, the table is looked into
+    again after a `pause`. The columns `start` and `end` are LE and RE, by default `le` and `re`. A table with the columns `kind`,
+    `id`, `le`, `re` and `re_new` is a log of physical events, CTIs among them, of which `by` is no part. `where` is a condition
+    in SQL on the rows that are read.
+
+    The position is the last value of `by`, with a fingerprint of each row that has it: so rows with equal values may come at
+    different times. A row that comes with a smaller value is missed: where transactions that run side by side can commit in
+    another order than that of `by`, let `where` keep back the newest rows until those are done. Rows must not change. Raises
+    `InputError` for what the database says, and `QueryError` for a null or bytes in `by`.
+
+    >>> import sqlite3, tempfile
+    >>> from streamdsl.connect import database_rows
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trips = sqlite3.connect(f"{folder}/trips.db")
+    ...     _ = trips.execute("CREATE TABLE trips (number INTEGER, at INTEGER, fare INTEGER)")
+    ...     _ = trips.executemany("INSERT INTO trips VALUES (?, ?, ?)", [(1, 3, 7), (2, 4, 9)])
+    ...     trips.commit()
+    ...     source = database_rows(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips", by="number", start="at")
+    ...     with closing(source.open(None)) as reader:
+    ...         reader.poll(0).data
+    [{'number': 1, 'fare': 7, 'le': 3}, {'number': 2, 'fare': 9, 'le': 4}]
+    """
+    if at_once < 1:
+        raise QueryError(f"at least one row is read at once, not {at_once}")
+    renamed = {given: name for given, name in ((start, "le"), (end, "re")) if given is not None}
+    seconds = to_duration(pause, "us") / 10**6
+    select = f"SELECT * FROM {'.'.join(map(quoted, table.split('.')))}"
+
+    def reader(position: Position) -> OpenSource:
+        return _TableReader(connect, table, select, by, where, renamed, seconds, at_once, position)
+
+    return MadeSource(f"database_rows({table!r})", reader)
+
+
+class _TableReader(OpenSource):
+    """`_last` is the last value of the column, `_ties` counts the fingerprints of the rows with it that have been read."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        table: str,
+        select: str,
+        by: str,
+        where: str | None,
+        renamed: dict[str, str],
+        pause: float,
+        at_once: int,
+        position: Position,
+    ) -> None:
+        self._table, self._select, self._by, self._where = table, select, by, where
+        self._renamed, self._pause, self._at_once = renamed, pause, at_once
+        self._last: Any = position["last"] if position else None
+        self._ties = Counter[str](position["ties"] if position else ())
+        self._next_look = 0.0
+        with self._errors():
+            self._connection = connect()
+            self._mark = placeholder(self._connection)
+
+    def poll(self, timeout: float) -> Batch | End | None:
+        until = time.monotonic() + timeout
+        while True:
+            if self._next_look <= time.monotonic() and (batch := self._batch()) is not None:
+                return batch
+            if (left := min(until, self._next_look) - time.monotonic()) > 0:
+                time.sleep(left)
+            if time.monotonic() >= until:
+                return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _batch(self) -> Batch | None:
+        """Return the next rows; if there are none, it is not looked for them again during the pause."""
+        before = self._ties.copy()
+        rows = [row for row in self._rows() if not _is_taken(before, self._last, row[self._by], row)]
+        if not rows:
+            self._next_look = time.monotonic() + self._pause
+            return None
+        rows = rows[: self._at_once]
+        places = [f"row {row[self._by]!r} of the table {self._table}" for row in rows]
+        for row in rows:
+            self._step(row)
+        items = [self._item(row) for row in rows]
+        return Batch(items, {"last": self._last, "ties": sorted(self._ties.elements())}, places=places)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return rows from the last value on; those with it that have been read are among them."""
+        percent = "%%" if self._mark == "%s" else "%"
+        column = quoted(self._by).replace("%", percent)
+        conditions = [f"({self._where})".replace("%", percent)] if self._where else []
+        if self._ties:
+            conditions.append(f"{column} >= {self._mark}")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"{self._select.replace('%', percent)}{where} ORDER BY {column} LIMIT {self._mark}"
+        values = (*((self._last,) if self._ties else ()), self._at_once + self._ties.total())
+        with self._errors(), closing(self._connection.cursor()) as cursor:
+            cursor.execute(query, values)
+            names = [each[0] for each in cursor.description]
+            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            self._connection.rollback()  # so that the next look sees what has come since
+        return found
+
+    def _step(self, row: dict[str, Any]) -> None:
+        value = _plain(row[self._by], self._by, self._table)
+        if value != self._last or not self._ties:
+            self._last, self._ties = value, Counter()
+        self._ties[_fingerprint(row)] += 1
+
+    def _item(self, row: dict[str, Any]) -> dict[str, Any]:
+        if row.keys() >= set(PHYSICAL):
+            return {name: value for name, value in row.items() if name != self._by}  # the payload is that of the event
+        kept = {name: value for name, value in row.items() if name not in self._renamed}
+        return {**kept, **{name: row[given] for given, name in self._renamed.items()}}
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"the table {self._table} cannot be read: {error}",
+                hint="mend that and start the job again: it goes on from there",
+            ) from error
+
+
+def _is_taken(ties: Counter[str], last: Any, value: Any, row: dict[str, Any]) -> bool:
+    """Say whether a row is one of those with the last value that have been read."""
+    if not ties or _plain(value) != last:
+        return False
+    fingerprint = _fingerprint(row)
+    ties[fingerprint] -= 1
+    return ties[fingerprint] >= 0
+
+
+def _fingerprint(row: dict[str, Any]) -> str:
+    return hashlib.blake2b(repr(sorted(row.items())).encode(), digest_size=12).hexdigest()
+
+
+def _plain(value: Any, by: str = "", table: str = "") -> Any:
+    """Return a value as plain data that the database compares like the value itself: numbers and texts, else its text."""
+    if value is None or isinstance(value, (bytes, memoryview)):
+        raise QueryError(
+            f"the column {by!r} of the table {table} has {value!r:.40}, after which nothing can be looked up",
+            hint='where="number IS NOT NULL" leaves out such rows; numbers, texts and dates grow',
+        )
+    return value if isinstance(value, (int, float, str)) else str(value)

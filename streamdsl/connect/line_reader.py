@@ -1,0 +1,123 @@
+"""Reading of files of records in lines, from a position on, finished ones and ones that grow."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Final, cast
+
+from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position
+from streamdsl.errors import InputError
+
+AT_ONCE: Final = 10_000
+_LOOK_AGAIN: Final = 0.05
+"""Seconds between two looks at a file that grows."""
+Decode = Callable[[str], Any]
+
+
+class LineReader(OpenSource):
+    """Reads a file by records of one or more lines, each of which `decode` makes an item of, or None to pass it over.
+
+    Its position has the offset in bytes and the number of lines before it. With `follow` a last line without an end waits for it,
+    and the file may be one that is still to come; else the end of the file is the end.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        position: Position,
+        decode: Decode,
+        follow: bool = False,
+        at_once: int = AT_ONCE,
+        is_whole: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        self._path, self._decode, self._follow, self._at_once, self._is_whole = path, decode, follow, at_once, is_whole
+        self._offset: int = position["offset"] if position else 0
+        self._line: int = position["line"] if position else 0
+        self._file: IO[bytes] | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where it goes on."""
+        return {"offset": self._offset, "line": self._line}
+
+    def poll(self, timeout: float) -> Batch | End | None:
+        until = time.monotonic() + timeout
+        while True:
+            batch = self._batch()
+            if batch.position is not None:
+                return batch
+            if not self._follow:
+                return END
+            if (left := until - time.monotonic()) <= 0:
+                return None
+            time.sleep(min(left, _LOOK_AGAIN))
+
+    def _batch(self) -> Batch:
+        """Return what is there; its position is None if nothing is."""
+        items, places, bad, found = list[Any](), list[str](), list[BadRecord](), False
+        for place, record in self._records():
+            found = True
+            try:
+                text = record.decode("utf-8-sig" if place == 1 else "utf-8").rstrip("\r\n")
+                item = self._decode(text) if text.strip() else None
+            except Exception as error:  # of the user's function, or of the text
+                bad.append(BadRecord(_shown(record), f"{type(error).__name__}: {error}", f"line {place} of {self._path}"))
+                continue
+            if item is not None:
+                items.append(item)
+                places.append(f"line {place} of {self._path}")
+        return Batch(items, self.position if found else None, bad, places)
+
+    def _records(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the next records, each with the number of its first line, and step over them."""
+        file = self._opened()
+        if file is None:
+            return
+        for _ in range(self._at_once):
+            record = self._record(file)
+            if not record:
+                return
+            first = self._line + 1
+            self._offset += len(record)
+            self._line += record.count(b"\n") + (not record.endswith(b"\n"))
+            yield first, record
+
+    def _record(self, file: IO[bytes]) -> bytes:
+        """Return the next record; nothing, and the file is as before, where it is not there as a whole yet."""
+        record = file.readline()
+        while record and self._is_whole is not None and not self._is_whole(record) and (line := file.readline()):
+            record += line
+        is_whole = record.endswith(b"\n") and (self._is_whole is None or self._is_whole(record))
+        if record and self._follow and not is_whole:
+            file.seek(self._offset)
+            return b""
+        return record
+
+    def _opened(self) -> IO[bytes] | None:
+        """Return the file at the position, None if it is still to come. Raises `InputError` for one that is shorter."""
+        if self._file is None:
+            if self._follow and not os.path.exists(self._path):
+                return None
+            try:
+                self._file = cast(IO[bytes], (gzip.open if self._path.endswith(".gz") else open)(self._path, "rb"))
+            except OSError as error:
+                raise InputError(f"the file {self._path} cannot be read: {error.strerror or error}") from None
+            self._file.seek(self._offset)
+        size = self._file.tell() if self._path.endswith(".gz") else os.path.getsize(self._path)
+        if size < self._offset:
+            raise InputError(
+                f"the file {self._path} ends at byte {size}, and had been read up to {self._offset}",
+                hint="it was cut or replaced: give a new file a new name, or begin a new checkpoint",
+            )
+        return self._file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _shown(record: bytes) -> str:
+    return record.decode(errors="backslashreplace").rstrip("\r\n")

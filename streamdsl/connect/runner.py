@@ -1,0 +1,221 @@
+"""The loop of a job: what sources give is pushed into a session, and its output goes to sinks, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from streamdsl.connect.bad_records import letter_table
+from streamdsl.connect.commits import MicroBatches
+from streamdsl.connect.feeding import Feeder, RewindError, Uncommitted
+from streamdsl.connect.outbox import Outbox
+from streamdsl.connect.position_ledger import PositionLedger
+from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
+from streamdsl.emit import Emit, EmitMode
+from streamdsl.engine.outgoing import Outgoing
+from streamdsl.errors import CheckpointError, QueryError
+from streamdsl.io.locks import Lock
+from streamdsl.plan.node import Source as SourceNode
+
+if TYPE_CHECKING:
+    from streamdsl.stream import Stream
+
+_log = logging.getLogger("streamdsl.connect")
+_PAUSE: Final = 0.2
+"""Seconds for which sources are asked to wait at most, so that a signal is heeded soon."""
+_OTHERS: Final = ("local", "metadata", "offsets", "arrivals")
+"""What the checkpoints of other streams hold."""
+WhyEnded: TypeAlias = Literal["ended", "caught up", "stopped"]
+Watch: TypeAlias = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a call of `serve` has done: rows in and out, bad records, the number of micro-batches, and why it ended.
+
+    `end` is `ended` where every source has, `caught up` where nothing was there with `once`, `stopped` after a signal.
+    """
+
+    end: WhyEnded
+    micro_batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    bad_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a job runs: when a micro-batch is full (`rows`, or so many `seconds` after its begin), and when the job ends."""
+
+    rows: float
+    seconds: float
+    once: bool
+    watch: Watch | None
+
+
+class Runner:
+    """A job: a session between sources and sinks, whose checkpoint says how far each of them is."""
+
+    def __init__(
+        self,
+        query: Stream[Any],
+        nodes: Mapping[str, SourceNode],
+        sources: Mapping[str, Source],
+        sinks: Sequence[tuple[EmitMode | Emit, Sequence[Sink]]],
+        dead_letters: Sequence[Sink],
+        settings: Settings,
+        stop: threading.Event,
+    ) -> None:
+        self._query, self._nodes, self._sources, self._settings = query, nodes, sources, settings
+        self._sinks, self._dead_letters, self._stop = sinks, dead_letters, stop
+        self._readers: dict[str, OpenSource] = {}
+        self._ended: dict[str, OpenSource] = {}
+        self._alone = 0
+        self._done = Served("stopped")
+
+    def run(self, checkpoint: Path) -> Served:
+        """Run the job until it ends, with its checkpoint in a folder."""
+        if any((checkpoint / name).exists() for name in _OTHERS):
+            raise QueryError(
+                f"the checkpoint {checkpoint} is that of a job of the command line",
+                hint="go on with streamdsl run, or name another one",
+            )
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as held:
+            for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
+                held.callback(getattr(sink, "close", _nothing))
+            lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
+            self._begin(checkpoint, lock)
+            held.callback(self._close)
+            self._open()
+            end = self._loop()
+            return replace(self._done, end=end)
+
+    def _begin(self, checkpoint: Path, lock: Lock) -> None:
+        folder = checkpoint / "served"
+        self._ledger = PositionLedger(folder / "positions")
+        self._letterbox = Outbox(folder / "letters", self._dead_letters)
+        outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
+        self._batches = MicroBatches(folder, self._ledger, outboxes, lock)
+        letters, emits = bool(self._dead_letters), [emit for emit, _ in self._sinks]
+        self._feeder = Feeder(self._query, self._nodes, emits, letters, self._batches, checkpoint)
+        self._batches.resume()
+        if self._ledger.last.letter_batches:
+            self._letterbox.resume(self._ledger.last.letter_batches - 1, self._batches.stream)
+
+    def _open(self) -> None:
+        """Open each source that has not ended where the last micro-batch has left it."""
+        last = self._ledger.last
+        self._feeder.rewind(last)
+        for name, source in self._sources.items():
+            if name not in last.ended:
+                self._readers[name] = source.open(last.positions.get(name))
+
+    def _close(self) -> None:
+        for readers in (self._readers, self._ended):
+            while readers:
+                readers.popitem()[1].close()
+
+    def _loop(self) -> WhyEnded:
+        wait = 0.0
+        while self._readers and not self._stop.is_set():
+            try:
+                came = self._round(wait)
+            except RewindError as rewind:
+                self._close()
+                self._alone = rewind.batches
+                self._open()
+                continue
+            if not came and self._settings.once:
+                break
+            wait = 0.0 if came else min(_PAUSE, self._seconds_left())
+        self._commit()
+        return "stopped" if self._stop.is_set() else "caught up" if self._readers else "ended"
+
+    def _round(self, wait: float) -> bool:
+        """Ask each source once, for so many seconds together, and say whether anything came."""
+        came = False
+        for name, reader in list(self._readers.items()):
+            polled = reader.poll(wait / len(self._readers))
+            if polled is END:
+                self._feeder.end(name)
+                self._ended[name] = self._readers.pop(name)
+            elif isinstance(polled, Batch):
+                self._feeder.take(name, polled)
+            elif polled is not None:
+                raise QueryError(f"the source {name!r} gave a {type(polled).__name__}", hint="poll returns a Batch, None or END")
+            came = came or polled is not None
+            if self._is_due():
+                self._commit()
+            if self._stop.is_set():
+                break
+        if not came:
+            self._feeder.tick()
+        return came
+
+    def _is_due(self) -> bool:
+        pending = self._feeder.pending
+        is_full = pending.rows >= self._settings.rows or self._seconds_left() <= 0
+        return is_full or (self._alone > 0 and not pending.is_empty)
+
+    def _seconds_left(self) -> float:
+        begun = self._feeder.pending.begun
+        return self._settings.seconds if begun is None else max(0.0, begun + self._settings.seconds - time.monotonic())
+
+    def _commit(self) -> None:
+        """Make what has come a micro-batch, if anything has."""
+        pending, begun = self._feeder.pending, time.perf_counter()
+        if pending.is_empty:
+            return
+        self._batches.check()
+        session = self._feeder.opened()
+        sent = Outgoing.joined(pending.sent, session)
+        tables = [sent.to_arrow(), *(each.fetch().to_arrow() for each in session.subscriptions)]
+        data = session.snapshot(trust=True)
+        letters, number = _letters(pending), pending.progressed.letter_batches
+        if letters is not None:
+            self._letterbox.check(number, self._batches.stream)
+            self._letterbox.store(number, letters)
+            counted = pending.progressed.letters + letters.num_rows
+            pending.progressed = replace(pending.progressed, letters=counted, letter_batches=number + 1)
+        batch = self._batches.commit(tables, data, lambda batch: self._ledger.take(batch, pending.progressed))
+        self._batches.deliver(batch, tables)
+        if letters is not None:
+            self._letterbox.deliver(number, letters, self._batches.stream)
+        self._ledger.forget()
+        self._alone = max(0, self._alone - 1)
+        self._feeder.begin(pending.progressed)
+        self._tell_sources()
+        self._report(pending, sent, batch, len(data), time.perf_counter() - begun)
+
+    def _tell_sources(self) -> None:
+        for name, reader in (*self._readers.items(), *self._ended.items()):
+            try:
+                reader.committed(self._ledger.last.positions.get(name))
+            except Exception:
+                _log.warning("the source %r failed to learn what is committed", name, exc_info=True)
+
+    def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
+        rows_out, bad = len(sent.changes()), len(pending.letters)
+        done = self._done
+        self._done = Served(
+            done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
+        )
+        figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
+        _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
+        if self._settings.watch is not None:
+            self._settings.watch({**figures, "cti": self._feeder.opened()._egress.cti, "state_bytes": size, "seconds": seconds})
+
+
+def _letters(pending: Uncommitted) -> Any:
+    return letter_table(pending.letters, pending.progressed.letters) if pending.letters else None
+
+
+def _nothing() -> None:
+    """Do nothing."""

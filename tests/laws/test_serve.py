@@ -1,0 +1,203 @@
+"""The law of `query.serve`: wherever the job is cut off, and however often, the tables are what the reference says of the input.
+
+In one process no change of a file gets through from some change on, for each change that there is; a process of its own is
+killed at random moments.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import streamdsl as sd
+from streamdsl.connect import Sink, iterable
+from streamdsl.sinks import DatabaseTable, ParquetTable
+from streamdsl.temporal import CHT
+from tests.laws.power import KILLED, cut_off_after, exit_after
+from tests.laws.profiles import MANY
+
+trips, zones = sd.source("trips", unit="tick"), sd.source("zones", unit="tick")
+QUERIES = {
+    "rows": trips.where(lambda e: e.fare > 2),
+    "windows": trips.group_by("zone").tumbling_window(10).aggregate(n=sd.count(), fare=sd.sum(lambda e: e.fare)),
+    "snapshots": trips.snapshot_window().aggregate(most=sd.max(lambda e: e.fare)),
+    "semi join": trips.semi_join(zones, on="zone"),
+}
+EMITS = ("speculative", "watermark", "final")
+KILLS = 20
+
+
+def events(rng: Random, source: str) -> list[Any]:
+    """Return rows, corrections and CTIs that no later event breaks."""
+    found, living, cti = list[Any](), dict[str, sd.Insert[Any]](), -20
+    for n in range(rng.randint(3, 14)):
+        roll = rng.random()
+        if roll < 0.2:
+            cti = max(cti, rng.randint(cti, cti + 12))
+            found.append(sd.Cti(cti))
+            living = {id: row for id, row in living.items() if row.re > cti}
+        elif roll < 0.4 and living:
+            row = living.pop(rng.choice(sorted(living)))
+            end = max(cti, row.le, row.re - rng.randint(0, 6))
+            found.append(sd.Retract(row.id, row.le, row.re, end, row.payload))
+        else:
+            le = cti + rng.randint(0, 20)
+            payload: Any = {"zone": rng.choice("AB"), "fare": rng.randint(0, 9)}
+            row = sd.Insert(f"{source}{n}", le, le + rng.randint(1, 12), payload)
+            living[f"{source}{n}"] = row
+            found.append(row)
+    return found
+
+
+class Case:
+    """A query with its input, and the sinks in a folder."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        rng = Random(seed)
+        self.folder, self.name, self.emit = folder, rng.choice(list(QUERIES)), rng.choice(EMITS)
+        self.query, self.every = QUERIES[self.name], rng.choice((1, 2, 5, 100))
+        names = ("trips", "zones") if self.name == "semi join" else ("trips",)
+        self.given = {name: events(rng, name) for name in names}
+        self.at_once = rng.randint(1, 4)
+        self.emits = rng.choice([(), ("speculative", "final"), ("final", "watermark"), ("final", sd.emit.Emit(every=2))])
+
+    def __repr__(self) -> str:
+        return f"{self.name}, {self.emits or self.emit}, every {self.every}, {self.given}"
+
+    def sinks(self) -> list[Sink]:
+        database = DatabaseTable(lambda: sqlite3.connect(self.folder / "rows.db"), "rows")
+        return [ParquetTable(self.folder / "rows", every=16), database]
+
+    def given_sinks(self) -> Any:
+        """Return the sinks of `serve`, where there are two ways to emit by these."""
+        both = self.sinks()
+        return dict(zip(self.emits, both, strict=True)) if self.emits else both
+
+    def serve(self) -> Any:
+        sources = {name: iterable(given, at_once=self.at_once) for name, given in self.given.items()}
+        return self.query.serve(
+            sources,
+            self.given_sinks(),
+            checkpoint=self.folder / "state",
+            every=self.every,
+            emit="speculative" if self.emits else self.emit,  # type: ignore[arg-type]
+        )
+
+    def check(self) -> None:
+        """Raise unless both tables are what the input means."""
+        expected = rows_of(self.query.run(self.given, engine="reference").cht())
+        found = pq.read_table(self.folder / "rows").to_pylist() if (self.folder / "rows").exists() else []
+        payloads = [{name: each for name, each in row.items() if name not in ("id", "le", "re")} for row in found]
+        assert sorted(repr((row["le"], row["re"], payload)) for row, payload in zip(found, payloads, strict=True)) == expected
+        with closing(sqlite3.connect(self.folder / "rows.db")) as connection:
+            names = DatabaseTable(lambda: sqlite3.connect(self.folder / "rows.db"), "rows").columns()
+            columns = ", ".join(f'"{name}"' for name in names.values())
+            rows = connection.execute(f"SELECT le, re, {columns} FROM rows").fetchall() if names else []
+        assert sorted(repr((le, re, dict(zip(names, values, strict=True)))) for le, re, *values in rows) == expected
+
+
+def rows_of(cht: CHT[Any]) -> list[str]:
+    def shown(row: Any) -> str:
+        return repr(
+            (row.le, None if row.re == sd.INFINITY else row.re, dict(zip(row.payload, row.payload.values(), strict=True)))
+        )
+
+    return sorted(map(shown, cht))
+
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["streamdsl.connect.serving", "streamdsl.sinks", "pandas", "tests.laws.test_serve"])
+
+
+def in_process(seed: int, folder: str, last: int | None) -> None:
+    """Run a job as the whole of a process, which ends for good at the change of a file after the `last`."""
+    if last is not None:
+        exit_after(last)
+    SlowCase(seed, Path(folder)).serve()
+
+
+class SlowCase(Case):
+    """A case whose input is long, and comes slowly enough to be killed in the middle of it."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        rng = Random(seed)
+        self.given = {name: [event for n in range(30) for event in moved(events(rng, f"{name}{n}-"), n)] for name in self.given}
+        self.every = 5
+
+
+def moved(given: list[Any], n: int) -> list[Any]:
+    """Return events that come after those of the part before: all later."""
+    by = n * 200
+    return [
+        sd.Cti(each.time + by)
+        if isinstance(each, sd.Cti)
+        else sd.Insert(each.id, each.le + by, each.re + by, each.payload)
+        if isinstance(each, sd.Insert)
+        else sd.Retract(each.id, each.le + by, each.re + by, each.re_new + by, each.payload)
+        for each in given
+    ]
+
+
+@pytest.mark.parametrize("seed", range(MANY or 8))
+def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
+    rng, case, cuts = Random(seed), Case(seed, tmp_path), 0
+    while cuts < 500:
+        with cut_off_after(rng.randint(0, 60)) as was_cut:
+            case.serve()
+        if not was_cut[0]:
+            break
+        cuts += 1
+    case.check()
+    assert case.serve().micro_batches == 0
+    case.check()
+
+
+@pytest.mark.parametrize("seed", range(MANY or 1))
+def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
+    changes, was_cut = -1, [True]
+    while was_cut[0]:
+        changes += 1
+        case = Case(seed, tmp_path / str(changes))
+        case.given, case.every = {name: given[:6] for name, given in case.given.items()}, 3
+        case.folder.mkdir()
+        with cut_off_after(changes) as was_cut:
+            case.serve()
+        case.serve()
+        case.check()
+    assert changes > 20
+
+
+@pytest.mark.parametrize("seed", range(MANY or 1))
+def test_tables_are_exact_though_processes_are_killed(seed: int, tmp_path: Path) -> None:
+    rng, reached, case = Random(seed), set[int](), SlowCase(seed, tmp_path)
+    for kill in range(KILLS):
+        last = rng.randint(0, 120) if kill % 4 == 0 else None
+        job = processes.Process(target=in_process, args=(seed, str(tmp_path), last))
+        until = newest(case) + rng.randint(0, 2)
+        job.start()
+        while last is None and job.is_alive() and newest(case) < until:
+            time.sleep(0.001)
+        if last is None:
+            time.sleep(rng.random() * 0.05)
+            job.kill()
+        job.join(60)
+        assert job.exitcode in (0, -signal.SIGKILL, KILLED)
+        reached.add(newest(case))
+    case.serve()
+    case.check()
+    assert len(reached) > 8, "it was killed at different places"
+
+
+def newest(case: Case) -> int:
+    """Return the number of the last micro-batch that is committed."""
+    return max((int(path.name) for path in (case.folder / "state" / "served" / "positions").glob("[0-9]*")), default=-1)

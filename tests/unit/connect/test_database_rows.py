@@ -1,0 +1,159 @@
+"""The source of a table's new rows, and the sink `DatabaseTable`, on SQLite and on a PostgreSQL of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.connect import Batch, Source, calling, database_rows
+from streamdsl.errors import InputError, QueryError
+from streamdsl.sinks import DatabaseTable
+from streamdsl.testing import check_sink, check_source
+from tests.postgresql import postgresql, programs
+
+Connect = Callable[[], Any]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    if programs() is None:
+        pytest.skip("initdb and pg_ctl are not installed: apt-get install postgresql")
+    if importlib.util.find_spec("psycopg") is None:
+        pytest.skip("psycopg is not installed: pip install 'psycopg[binary]'")
+    with postgresql() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
+    if request.param == "sqlite":
+        return lambda: sqlite3.connect(tmp_path / "test.db", timeout=1)
+    server = request.getfixturevalue("server")
+    driver: Any = importlib.import_module("psycopg")
+    execute(lambda: driver.connect(server), "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return lambda: driver.connect(server)
+
+
+def execute(connect: Connect, *statements: str) -> None:
+    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        connection.commit()
+
+
+def rows(*values: str) -> str:
+    return f"INSERT INTO readings VALUES {', '.join(values)}"
+
+
+def batches(source: Source, position: Any = None) -> list[Batch]:
+    found = []
+    with closing(source.open(position)) as reader:
+        while isinstance(batch := reader.poll(0), Batch):
+            found.append(batch)
+    return found
+
+
+def numbers(found: list[Batch]) -> list[int]:
+    return [item["n"] for batch in found for item in batch.data]
+
+
+READINGS = "CREATE TABLE readings (n BIGINT, at BIGINT, heat DOUBLE PRECISION, name TEXT)"
+
+
+def test_it_gives_the_same_from_each_position(connect: Connect) -> None:
+    execute(connect, READINGS, rows(*(f"({n}, {n // 3}, {n / 2}, 'it''s {n} %')" for n in range(40))))
+    for by in ("n", "at"):
+        report = check_source(lambda by=by: database_rows(connect, "readings", by=by, start="at", at_once=7))  # type: ignore[misc]
+        assert report.records == 40
+
+
+def test_rows_with_equal_values_may_come_later(connect: Connect) -> None:
+    source = database_rows(connect, "readings", by="at", at_once=3)
+    execute(connect, READINGS, rows("(5, 1, 0, 'a')", "(6, 2, 0, 'a')", "(7, 2, 0, 'a')", "(7, 2, 0, 'a')"))
+    first = batches(source)
+    assert numbers(first) == [5, 6, 7, 7]
+    execute(connect, rows("(1, 2, 0, 'a')", "(7, 2, 0, 'a')", "(9, 3, 0, 'a')"))
+    assert sorted(numbers(batches(source, first[-1].position))) == [1, 7, 9]
+    assert numbers(batches(source, first[-1].position))[-1] == 9
+
+
+def test_more_equal_values_than_a_batch_has_are_all_read(connect: Connect) -> None:
+    execute(connect, READINGS, rows(*(f"({n}, 1, 0, 'a')" for n in range(20))))
+    assert sorted(numbers(batches(database_rows(connect, "readings", by="at", at_once=3)))) == list(range(20))
+
+
+def test_an_open_reader_sees_what_comes_after_a_pause(connect: Connect) -> None:
+    execute(connect, READINGS, rows("(1, 1, 0, 'a')"))
+    with closing(database_rows(connect, "readings", by="n", pause="100ms").open(None)) as reader:
+        assert isinstance(reader.poll(0), Batch)
+        assert reader.poll(0) is None
+        execute(connect, rows("(2, 1, 0, 'a')"))
+        assert reader.poll(0) is None, "the pause is not over"
+        assert isinstance(found := reader.poll(1), Batch)
+        assert numbers([found]) == [2]
+
+
+def test_a_condition_keeps_rows_back(connect: Connect) -> None:
+    execute(connect, READINGS, rows("(1, 1, 0, 'a')", "(2, 1, 0, 'b%')", "(3, 1, 0, 'c')"))
+    assert numbers(batches(database_rows(connect, "readings", by="n", where="name LIKE 'b%' OR n = 1"))) == [1, 2]
+    position = batches(database_rows(connect, "readings", by="n", where="n < 2"))[-1].position
+    assert numbers(batches(database_rows(connect, "readings", by="n", where="name LIKE '%b%'"), position)) == [2]
+
+
+def test_dates_are_times_and_positions(connect: Connect) -> None:
+    execute(connect, "CREATE TABLE readings (n BIGINT, at TIMESTAMP WITH TIME ZONE)")
+    execute(connect, rows("(1, '2026-01-01 00:00:01+00:00')", "(2, '2026-01-01 00:00:02.5+00:00')"))
+    source = database_rows(connect, "readings", by="at", start="at")
+    assert check_source(lambda: source).records == 2
+    (batch,) = batches(source)
+    query = sd.source("readings", unit="ms").where(lambda e: e.n > 1)
+    found = list[Any]()
+    query.serve(source, calling(found.extend), once=True)
+    (event,) = (each for each in found if isinstance(each, sd.Insert))
+    assert event.le == int(datetime(2026, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC).timestamp() * 1_000)
+    assert event.re == event.le + 1
+    execute(connect, rows("(3, '2026-01-01 00:00:02.5+00:00')"))
+    assert numbers(batches(source, batch.position)) == [3]
+
+
+def test_a_log_of_events_is_a_source(connect: Connect) -> None:
+    execute(
+        connect,
+        "CREATE TABLE log (number BIGINT, kind TEXT, id TEXT, le BIGINT, re BIGINT, re_new BIGINT, heat BIGINT)",
+        "INSERT INTO log VALUES (1, 'insert', 'a', 1, NULL, NULL, 7), (2, 'insert', 'b', 2, 3, NULL, 9)",
+        "INSERT INTO log VALUES (3, 'retract', 'a', 1, NULL, 5, 7), (4, 'cti', NULL, 6, NULL, NULL, NULL)",
+    )
+    table = DatabaseTable(connect, "hot")
+    query = sd.source("log", unit="tick").select(lambda e: e.heat)
+    query.serve(database_rows(connect, "log", by="number"), table, once=True, every=1)
+    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT le, re, value FROM hot ORDER BY le")
+        assert cursor.fetchall() == [(1, 5, 7), (2, 3, 9)]
+
+
+def test_what_cannot_be_read_is_said(connect: Connect) -> None:
+    with pytest.raises(InputError, match=r"the table readings cannot be read: .*readings"):
+        batches(database_rows(connect, "readings", by="n"))
+    execute(connect, READINGS, "INSERT INTO readings VALUES (NULL, 1, 0, 'a')")
+    with pytest.raises(QueryError, match="the column 'n' of the table readings has None"):
+        batches(database_rows(connect, "readings", by="n"))
+
+
+def test_database_table_keeps_its_promise(connect: Connect) -> None:
+    def read() -> list[dict[str, Any]]:
+        with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+            try:
+                cursor.execute("SELECT le, re, n FROM alarms")
+            except Exception:  # it has no row yet, and so perhaps no column n
+                return []
+            return [{"le": le, "re": re, "n": n} for le, re, n in cursor.fetchall()]
+
+    assert check_sink(lambda: DatabaseTable(connect, "alarms"), read).promise == "exactly_once"
