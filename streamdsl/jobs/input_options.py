@@ -27,16 +27,17 @@ def query_and_inputs(
 ) -> tuple[Stream[Any] | None, dict[str, JobInput]]:
     """Return the query, its sources with the columns that are asked for, and their inputs, whose files may come `later`.
 
-    What is wrong is noted as mistakes; the query is None where it is.
+    What is wrong with them is noted as mistakes; without a query that can run there are no inputs.
     """
     query = mistakes.of(_query, options, command)
     named = None if query is None else mistakes.of(runnable_sources, query._node)
     if query is None or named is None:
-        return None, {}
+        return query, {}
     return query, inputs_of(options.input, named, list(query._bindings), mistakes, later)
 
 
 def _query(options: argparse.Namespace, command: str) -> Stream[Any]:
+    """Return the query that the options name, with the columns of lifetimes that they name."""
     found = named_query(options.query, command)
     return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
 
