@@ -113,8 +113,7 @@ class _TableReader(OpenSource):
             return None
         rows = rows[: self._at_once]
         places = [f"row {row[self._by]!r} of the table {self._table}" for row in rows]
-        for row in rows:
-            self._step(row)
+        self._step_over(rows)
         items = [self._item(row) for row in rows]
         return Batch(items, {"last": self._last, "ties": sorted(self._ties.elements())}, places=places)
 
@@ -135,11 +134,12 @@ class _TableReader(OpenSource):
             self._connection.rollback()  # so that the next look sees what has come since
         return found
 
-    def _step(self, row: dict[str, Any]) -> None:
-        value = _plain(row[self._by], self._by, self._table)
-        if value != self._last or not self._ties:
-            self._last, self._ties = value, Counter()
-        self._ties[_fingerprint(row)] += 1
+    def _step_over(self, rows: list[dict[str, Any]]) -> None:
+        """Go on after some rows: only those with the last value can be looked up again, so only they need fingerprints."""
+        values = [_plain(row[self._by], self._by, self._table) for row in rows]
+        if values[-1] != self._last:
+            self._last, self._ties = values[-1], Counter()
+        self._ties.update(_fingerprint(row) for row, value in zip(rows, values, strict=True) if value == self._last)
 
     def _item(self, row: dict[str, Any]) -> dict[str, Any]:
         if row.keys() >= set(PHYSICAL):

@@ -18,10 +18,11 @@ Decode = Callable[[str], Any]
 
 
 class LineReader(OpenSource):
-    """Reads a file by records of one or more lines, each of which `decode` makes an item of, or None to pass it over.
+    """Reads a file by records, each of which `decode` makes an item of, or None to pass it over.
 
-    Its position has the offset in bytes and the number of lines before it. With `follow` a last line without an end waits for it,
-    and the file may be one that is still to come; else the end of the file is the end.
+    A record is a line; where `quotes` are read, it goes on to the line in which the last one is closed. The position has the offset
+    in bytes and the number of lines before it. With `follow` a last record without an end waits for it, and the file may be one
+    that is still to come; else the end of the file is the end.
     """
 
     def __init__(
@@ -31,9 +32,9 @@ class LineReader(OpenSource):
         decode: Decode,
         follow: bool = False,
         at_once: int = AT_ONCE,
-        is_whole: Callable[[bytes], bool] | None = None,
+        quotes: bool = False,
     ) -> None:
-        self._path, self._decode, self._follow, self._at_once, self._is_whole = path, decode, follow, at_once, is_whole
+        self._path, self._decode, self._follow, self._at_once, self._quotes = path, decode, follow, at_once, quotes
         self._offset: int = position["offset"] if position else 0
         self._line: int = position["line"] if position else 0
         self._file: IO[bytes] | None = None
@@ -87,11 +88,14 @@ class LineReader(OpenSource):
 
     def _record(self, file: IO[bytes]) -> bytes:
         """Return the next record; nothing, and the file is as before, where it is not there as a whole yet."""
-        record = file.readline()
-        while record and self._is_whole is not None and not self._is_whole(record) and (line := file.readline()):
-            record += line
-        is_whole = record.endswith(b"\n") and (self._is_whole is None or self._is_whole(record))
-        if record and self._follow and not is_whole:
+        lines, is_open = list[bytes](), False
+        while line := file.readline():
+            lines.append(line)
+            is_open ^= self._quotes and line.count(b'"') % 2 == 1
+            if not is_open:
+                break
+        record = b"".join(lines)
+        if record and self._follow and (is_open or not record.endswith(b"\n")):
             file.seek(self._offset)
             return b""
         return record

@@ -80,9 +80,11 @@ class _CsvReader(LineReader):
     """The first record names the columns; the position keeps them."""
 
     def __init__(self, path: str, position: Position, kinds: Mapping[str, Kind], follow: bool, at_once: int) -> None:
-        super().__init__(path, position, self._row, follow, at_once, lambda record: record.count(b'"') % 2 == 0)
+        super().__init__(path, position, self._row, follow, at_once, quotes=True)
+        from streamdsl.io.csv_files import parsed
+
         self._names: list[str] | None = position["names"] if position else None
-        self._kinds = kinds
+        self._kinds, self._parsed = kinds, parsed
 
     @property
     def position(self) -> Position:
@@ -98,12 +100,10 @@ class _CsvReader(LineReader):
         return {name: self._value(name, field) for name, field in zip(self._names, fields, strict=True)}
 
     def _value(self, name: str, text: str) -> Any:
-        from streamdsl.io.csv_files import parsed
-
         if text == "":
             return None
         if (kind := self._kinds.get(name)) is not None:
-            return parsed(text, kind, "it", name)
+            return self._parsed(text, kind, "it", name)
         return int(text) if _INTEGER.fullmatch(text) else float(text) if _NUMBER.fullmatch(text) else text
 
 

@@ -1,0 +1,278 @@
+"""What sources and sinks cost beside loops over the same libraries, and what a job costs, nanoseconds of CPU for each event.
+
+Readings of a thousand sensors. A source is read to its end, and a loop reads the same and makes `(le, fields)` of it; a sink gets
+micro-batches of ten thousand events, and a loop writes the same rows in as many transactions. A job is a filter from a source to
+a `JsonlFile`, with a checkpoint for each micro-batch. Medians of five runs in turns. Kafka is the broker that
+librdkafka has inside, in this process, whose share is in both columns; it needs confluent-kafka.
+
+    python -m benchmarks.studies.connectors [sources] [sinks] [job]
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamdsl as sd
+from streamdsl.connect import (
+    END,
+    Batch,
+    JsonlFile,
+    KafkaTopic,
+    Sink,
+    Source,
+    csv_file,
+    database_rows,
+    file_folder,
+    iterable,
+    jsonl_file,
+    kafka_topic,
+)
+from streamdsl.sinks import DatabaseTable, ParquetEvents, ParquetTable
+
+ROWS: Final = 100_000
+BATCH: Final = 10_000
+RUNS: Final = 5
+FIELDS: Final = ("le", "sensor", "heat")
+
+
+def readings() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(1)
+    columns = range(ROWS), rng.integers(0, 1_000, ROWS).tolist(), rng.uniform(0, 100, ROWS).tolist()
+    return [{"le": le, "sensor": f"sensor {key}", "heat": heat} for le, key, heat in zip(*columns, strict=True)]
+
+
+def write_files(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the readings as JSON lines, CSV, Parquet and a table of SQLite."""
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with open(folder / "in.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(rows)
+    (folder / "parquet").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), folder / "parquet" / "in.parquet")
+    with closing(sqlite3.connect(folder / "in.db")) as connection, connection:
+        connection.execute("CREATE TABLE readings (number INTEGER PRIMARY KEY, le INTEGER, sensor TEXT, heat REAL)")
+        connection.executemany("INSERT INTO readings VALUES (?, ?, ?, ?)", [(n, *row.values()) for n, row in enumerate(rows)])
+
+
+def read_to_end(source: Source) -> int:
+    """Return how many items a source has, or has now if it never ends."""
+    reader, found = source.open(None), 0
+    while (polled := reader.poll(0.0)) is not END:
+        if polled is None:
+            if found >= ROWS:
+                break
+            continue
+        assert isinstance(polled, Batch)
+        found += len(polled.data)
+    reader.close()
+    return found
+
+
+def json_loop(folder: Path) -> int:
+    with open(folder / "in.jsonl", "rb") as file:
+        return len([(row.pop("le"), row) for row in map(json.loads, file)])
+
+
+def csv_loop(folder: Path) -> int:
+    with open(folder / "in.csv", newline="") as file:
+        return len([(int(row.pop("le")), row) for row in csv.DictReader(file)])
+
+
+def parquet_loop(folder: Path) -> int:
+    with pq.ParquetFile(folder / "parquet" / "in.parquet") as file:
+        return sum(batch.num_rows for batch in file.iter_batches(65_536))
+
+
+def sqlite_loop(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "in.db")) as connection:
+        cursor = connection.execute("SELECT * FROM readings ORDER BY number")
+        return len([(le, {"sensor": sensor, "heat": heat}) for _, le, sensor, heat in cursor])
+
+
+def kafka_loop(servers: str, topic: str) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "loop"})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(4)])
+    found: list[Any] = []
+    while len(found) < ROWS:
+        for message in consumer.consume(BATCH, 0.1):
+            row = json.loads(message.value())
+            found.append((row.pop("le"), row))
+    consumer.close()
+    return len(found)
+
+
+def sources(folder: Path, servers: str, topic: str) -> Iterator[tuple[str, Callable[[], int], Callable[[], int]]]:
+    """Yield sources: what they are called, themselves, and the loop beside them."""
+    database = partial(database_rows, lambda: sqlite3.connect(folder / "in.db"), "readings", by="number", start="le")
+    made: dict[str, tuple[Callable[[], Source], Callable[[], int]]] = {
+        "`jsonl_file`, `json.loads`": (lambda: jsonl_file(folder / "in.jsonl"), partial(json_loop, folder)),
+        "`csv_file`, `csv.DictReader`": (lambda: csv_file(folder / "in.csv"), partial(csv_loop, folder)),
+        "`file_folder` of Parquet, pyarrow": (lambda: file_folder(folder / "parquet"), partial(parquet_loop, folder)),
+        "`database_rows`, sqlite3": (database, partial(sqlite_loop, folder)),
+        "`kafka_topic`, confluent-kafka": (lambda: kafka_topic(topic, servers, start="le"), partial(kafka_loop, servers, topic)),
+    }
+    for title, (source, loop) in made.items():
+        yield title, lambda source=source: read_to_end(source()), loop  # type: ignore[misc]
+
+
+def batches(rows: list[dict[str, Any]]) -> list[Any]:
+    """Return the readings as micro-batches of events."""
+    session = sd.source("readings").open()
+    events = [sd.point(n, row["le"], {"sensor": row["sensor"], "heat": row["heat"]}) for n, row in enumerate(rows)]
+    return [session.feed(events[n : n + BATCH]).to_arrow() for n in range(0, ROWS, BATCH)]
+
+
+def write_all(sink: Sink, tables: list[Any]) -> None:
+    for number, table in enumerate(tables):
+        sink.write(table, number)
+
+
+def json_write(path: Path, tables: list[Any]) -> None:
+    for table in tables:
+        with open(path, "ab") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
+
+
+def sqlite_write(path: Path, tables: list[Any]) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (id TEXT, le INTEGER, re INTEGER, sensor TEXT, heat REAL, PRIMARY KEY (id, le))")
+        for table in tables:
+            rows = zip(*(table[name].to_pylist() for name in ("id", "le", "re", "sensor", "heat")), strict=True)
+            with connection:
+                connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def parquet_write(folder: Path, tables: list[Any]) -> None:
+    folder.mkdir()
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet")
+
+
+def kafka_write(servers: str, topic: str, tables: list[Any]) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+    for table in tables:
+        for row in table.to_pylist():
+            producer.produce(topic, json.dumps(row).encode(), row["id"].encode())
+            producer.poll(0)
+        producer.flush()
+
+
+def sinks(folder: Path, servers: str, tables: list[Any]) -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+    """Yield sinks: what they are called, a run of one, and one of the loop beside it, each into a place of its own."""
+    numbers = iter(range(10_000))
+
+    def place(name: str) -> Path:
+        return folder / f"{next(numbers)}-{name}"
+
+    def connect(path: Path) -> Any:
+        return sqlite3.connect(path)
+
+    made: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "`JsonlFile`, `json.dumps`": (
+            lambda: write_all(JsonlFile(place("out.jsonl")), tables),
+            lambda: json_write(place("loop.jsonl"), tables),
+        ),
+        "`DatabaseTable`, sqlite3": (
+            lambda: write_all(DatabaseTable(partial(connect, place("out.db")), "t"), tables),
+            lambda: sqlite_write(place("loop.db"), tables),
+        ),
+        "`ParquetEvents`, pyarrow": (
+            lambda: write_all(ParquetEvents(place("events")), tables),
+            lambda: parquet_write(place("loop"), tables),
+        ),
+        "`ParquetTable`, pyarrow": (
+            lambda: write_all(ParquetTable(place("table"), every=BATCH), tables),
+            lambda: parquet_write(place("loop"), tables),
+        ),
+        "`KafkaTopic`, confluent-kafka": (
+            lambda: write_all(KafkaTopic(f"out-{next(numbers)}", servers), tables),
+            lambda: kafka_write(servers, f"loop-{next(numbers)}", tables),
+        ),
+    }
+    for title, (ours, loop) in made.items():
+        yield title, ours, loop
+
+
+def compare(title: str, ours: Callable[[], Any], loop: Callable[[], Any]) -> None:
+    """Print what both cost, in turns; the first run of each is not counted."""
+    taken = [[cpu(ours), cpu(loop)] for _ in range(RUNS + 1)][1:]
+    own, other = (statistics.median(each) for each in zip(*taken, strict=True))
+    print(f"| {title} | {own:,.0f} | {other:,.0f} | {own / other:.2f} |", flush=True)
+
+
+def cpu(run: Callable[[], Any]) -> float:
+    """Return the CPU nanoseconds of a run for each event."""
+    start = time.process_time_ns()
+    run()
+    return (time.process_time_ns() - start) / ROWS
+
+
+def jobs(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Print what jobs cost, beside the same query pushed in a loop that keeps nothing."""
+    query = sd.source("readings").where(lambda e: e.heat > 90)
+    events = [sd.point(n, row["le"], {"sensor": row["sensor"], "heat": row["heat"]}) for n, row in enumerate(rows)]
+    given: dict[str, Callable[[], Source]] = {
+        "from events in memory": lambda: iterable(events, BATCH),
+        "from JSON lines": lambda: jsonl_file(folder / "in.jsonl"),
+        "from Parquet": lambda: file_folder(folder / "parquet"),
+    }
+
+    def loop() -> None:
+        session = query.open()
+        for n in range(0, ROWS, BATCH):
+            session.push(events[n : n + BATCH])
+
+    def job(source: Callable[[], Source]) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            query.serve(source(), JsonlFile(Path(name, "out.jsonl")), checkpoint=Path(name, "state"), every=BATCH)
+
+    print("\n| a job | ns an event | pushes of events in a loop | ratio |\n|---|---|---|---|")
+    for title, source in given.items():
+        compare(title, partial(job, source), loop)
+
+
+def main() -> None:
+    """Print what words name, else all."""
+    wanted = sys.argv[1:] or ["sources", "sinks", "job"]
+    from tests.kafka_broker import broker, new_topic
+
+    rows = readings()
+    with tempfile.TemporaryDirectory() as name, broker() as servers:
+        folder = Path(name)
+        write_files(folder, rows)
+        if "sources" in wanted:
+            topic = new_topic(servers, [(n % 4, json.dumps(row).encode()) for n, row in enumerate(rows)])
+            print("| source, library | ns an event | a loop | ratio |\n|---|---|---|---|")
+            for title, ours, loop in sources(folder, servers, topic):
+                assert ours() == loop() == ROWS, title
+                compare(title, ours, loop)
+        if "sinks" in wanted:
+            print("\n| sink, library | ns an event | a loop | ratio |\n|---|---|---|---|")
+            for title, ours, loop in sinks(folder, servers, batches(rows)):
+                compare(title, ours, loop)
+        if "job" in wanted:
+            jobs(folder, rows)
+
+
+if __name__ == "__main__":
+    main()
