@@ -41,7 +41,7 @@ def test_a_stream_lists_all_its_methods() -> None:
 
 SESSION_NAMES = (
     "attach checkpoint close ctis detach emit end feed on_late output plan published push rejected snapshot stats stream "
-    "timeline trace unit why_no_output"
+    "subscribe subscriptions timeline trace unit why_no_output"
 )
 
 

@@ -285,7 +285,7 @@ streamdsl
 
 
 def test_the_table_is_well_formed_and_escaped(catalog: Catalog) -> None:
-    picture, shown = catalog._repr_html_().split("</svg>")
+    picture, shown = catalog._repr_html_().split("</svg></div>")
     assert [kind in picture for kind in ("UDA", "UDO", "UDSO", "UDF")] == [True, True, False, True]
     table = ElementTree.fromstring(shown.replace("<br>", "<br/>"))
     header, *body = [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
