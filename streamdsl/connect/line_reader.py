@@ -20,9 +20,9 @@ Decode = Callable[[str], Any]
 class LineReader(OpenSource):
     """Reads a file by records, each of which `decode` makes an item of, or None to pass it over.
 
-    A record is a line; where `quotes` are read, it goes on to the line in which the last one is closed. The position has the offset
-    in bytes and the number of lines before it. With `follow` a last record without an end waits for it, and the file may be one
-    that is still to come; else the end of the file is the end.
+    A record is a line; where `quotes` are read, it goes on to the line in which the last one is closed. The position has the
+    offset in bytes and the number of lines before it. With `follow` a last record without an end waits for it, and the file may
+    be one that is still to come; else the end of the file is the end.
     """
 
     def __init__(

@@ -43,18 +43,27 @@ def server_sent_events(
     server_sent_events('http://localhost:8000/trips')
     """
     connection(url, timeout)
-    return MadeSource(
-        f"server_sent_events({url!r})", lambda position: _EventReader(url, decode, headers or {}, timeout, position or {})
-    )
+    name, sent = f"server_sent_events({without_secrets(url)!r})", headers or {}
+    return MadeSource(name, lambda position: _EventReader(url, decode, sent, timeout, position or {}))
 
 
 def connection(url: str, timeout: float) -> http.client.HTTPConnection:
     """Return a connection to a server, which is made when it is used. Raises `QueryError` for an address of another kind."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise QueryError(f"{url!r} is no address of HTTP", hint="https://host/path")
+        raise QueryError(f"{without_secrets(url)!r} is no address of HTTP", hint="https://host/path")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     return kind(parts.hostname, parts.port, timeout=timeout)
+
+
+def without_secrets(url: str) -> str:
+    """Return an address as messages show it: names, passwords and what follows `?` may be secrets.
+
+    >>> without_secrets("https://me:secret@example.org:8443/trips?token=secret")
+    'https://example.org:8443/trips'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def target(url: str) -> str:
@@ -107,6 +116,7 @@ class _EventReader(OpenSource):
         self, url: str, decode: Callable[[str], Any], headers: Mapping[str, str], timeout: float, position: Mapping[str, Any]
     ) -> None:
         self._url, self._decode, self._headers, self._timeout = url, decode, headers, timeout
+        self._shown = without_secrets(url)
         self._id: str | None = position.get("id")
         self._number = 0
         self._wait, self._failures = _WAIT, 0
@@ -124,7 +134,7 @@ class _EventReader(OpenSource):
         found = self._next(timeout)
         while isinstance(found, SentText):
             self._number, self._id = self._number + 1, found.id
-            where = f"event {self._number if found.id is None else repr(found.id)} of {self._url}"
+            where = f"event {self._number if found.id is None else repr(found.id)} of {self._shown}"
             try:
                 items.append(self._decode(found.text))
                 places.append(where)
@@ -172,7 +182,7 @@ class _EventReader(OpenSource):
             except (OSError, http.client.HTTPException) as error:
                 self._failures += 1
                 if self._failures == 3 and not self._closed.is_set():
-                    self._queue.put(InputError(f"the server of {self._url} does not answer: {error}"))
+                    self._queue.put(InputError(f"the server of {self._shown} does not answer: {error}"))
                     return
             self._closed.wait(self._wait)
 
@@ -186,7 +196,7 @@ class _EventReader(OpenSource):
             if answer.status == http.client.NO_CONTENT:
                 raise _Ended
             if answer.status != http.client.OK:
-                raise InputError(f"the server of {self._url} answers {answer.status} {answer.reason}")
+                raise InputError(f"the server of {self._shown} answers {answer.status} {answer.reason}")
             self._failures = 0
             yield from sent_texts(answer, id, self._set_wait)
         finally:

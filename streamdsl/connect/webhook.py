@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamdsl.connect.kafka_messages import plain_text
-from streamdsl.connect.server_sent_events import connection, target
+from streamdsl.connect.server_sent_events import connection, target, without_secrets
 from streamdsl.errors import SinkError
 from streamdsl.sinks.row_changes import event_table
 
@@ -35,9 +35,10 @@ class Webhook:
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:
         connection(url, timeout)
         self._url, self._headers, self._timeout = url, dict(headers or {}), timeout
+        self._shown = without_secrets(url)
 
     def __repr__(self) -> str:
-        return f"Webhook({self._url!r})"
+        return f"Webhook({self._shown!r})"
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Post a micro-batch: what `session.feed` returns, or an Arrow table of events; `stream` is the id of its stream."""
@@ -51,7 +52,7 @@ class Webhook:
             if said is None:
                 return
             if is_final or pause is None:
-                raise SinkError(f"the server of {self._url} does not take micro-batch {batch}: {said}")
+                raise SinkError(f"the server of {self._shown} does not take micro-batch {batch}: {said}")
             time.sleep(pause)
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[str | None, bool]:

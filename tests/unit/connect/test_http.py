@@ -162,3 +162,13 @@ def test_a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not(server
     with pytest.raises(SinkError, match="does not take micro-batch 0: 404"):
         sd.source("readings", unit="tick").where(lambda e: e.v > 1).serve(iterable([(1, 2, {"v": 7})]), Webhook(server.url))
     assert len(server.posted) == 2
+
+
+def test_secrets_of_addresses_are_in_no_message() -> None:
+    address = "http://me:secret@localhost:9/events?token=secret"
+    source, sink = server_sent_events(address), Webhook(address)
+    assert repr(source) == "server_sent_events('http://localhost:9/events')"
+    assert repr(sink) == "Webhook('http://localhost:9/events')"
+    with pytest.raises(QueryError) as error:
+        Webhook("ftp://me:secret@localhost/events?token=secret")
+    assert "secret" not in str(error.value)
