@@ -116,7 +116,7 @@ def test_a_push_that_is_undone_is_undone_for_subscriptions() -> None:
     session = sd.source("s").hopping_window(1, 1).aggregate(n=sd.count()).open(engine_options={"most_windows": 10})
     final = session.subscribe("final")
     with pytest.raises(sd.errors.UnboundedOutputError):
-        session.push([sd.interval("a", 0, 10**9, 1), sd.Cti(10**9)])
+        session.push([sd.point("a", 0, 1), sd.Cti(1), sd.interval("c", 1, 10**9, 1), sd.Cti(10**9)])
     session.push([sd.point("b", 1, 1), sd.Cti(5)])
     assert [(row.le, row.payload.n) for row in final.pull() if isinstance(row, sd.Insert)] == [(1, 1)]
 
