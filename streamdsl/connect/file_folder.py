@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from streamdsl.connect.looking import look_for
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.connect.text_files import csv_file, jsonl_file
@@ -59,16 +59,14 @@ class _FolderReader(OpenSource):
         self._reader: OpenSource | None = None
 
     def poll(self, timeout: float) -> Batch | End | None:
-        until = time.monotonic() + timeout
-        while True:
-            while self._now is not None or self._step_on():
-                if (batch := self._batch()) is not None:
-                    return batch
-            if not self._follow:
-                return END
-            if (left := until - time.monotonic()) <= 0:
-                return None
-            time.sleep(min(left, _LOOK_AGAIN))
+        return look_for(self._next, timeout, _LOOK_AGAIN, self._follow)
+
+    def _next(self) -> Batch | None:
+        """Return the next batch of this file or of one after it, None if there is none."""
+        while self._now is not None or self._step_on():
+            if (batch := self._batch()) is not None:
+                return batch
+        return None
 
     def _batch(self) -> Batch | None:
         """Return the next batch of the file that is being read; None, and none is being read, at its end."""

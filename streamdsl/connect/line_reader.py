@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Final, cast
 
-from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position
+from streamdsl.connect.looking import look_for
+from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, Position
 from streamdsl.errors import InputError
 
 AT_ONCE: Final = 10_000
@@ -45,19 +45,10 @@ class LineReader(OpenSource):
         return {"offset": self._offset, "line": self._line}
 
     def poll(self, timeout: float) -> Batch | End | None:
-        until = time.monotonic() + timeout
-        while True:
-            batch = self._batch()
-            if batch.position is not None:
-                return batch
-            if not self._follow:
-                return END
-            if (left := until - time.monotonic()) <= 0:
-                return None
-            time.sleep(min(left, _LOOK_AGAIN))
+        return look_for(self._batch, timeout, _LOOK_AGAIN, self._follow)
 
-    def _batch(self) -> Batch:
-        """Return what is there; its position is None if nothing is."""
+    def _batch(self) -> Batch | None:
+        """Return what is there, None if nothing is."""
         items, places, bad, found = list[Any](), list[str](), list[BadRecord](), False
         for place, record in self._records():
             found = True
@@ -70,7 +61,7 @@ class LineReader(OpenSource):
             if item is not None:
                 items.append(item)
                 places.append(f"line {place} of {self._path}")
-        return Batch(items, self.position if found else None, bad, places)
+        return Batch(items, self.position, bad, places) if found else None
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the next records, each with the number of its first line, and step over them."""

@@ -85,7 +85,10 @@ class DatabaseTable:
                 connection.commit()
 
     def columns(self) -> dict[str, str]:
-        """Return the column of each field of the payload: its own name, but for names that tables cannot hold (docs/jobs.md)."""
+        """Return the column of each field of the payload: its own name, but for names that tables cannot hold (docs/jobs.md).
+
+        The column of a field that has been null so far is not there yet, unless the query declares its type.
+        """
         with driver_errors(self.table), closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
             layout = Statements(cursor, self.table, Driver.of(connection)).layout()
         return {} if layout is None else layout.of_fields
