@@ -93,10 +93,11 @@ def _total(
     parts: tuple[str, ...] = ()
     if value.kind != "int":
         # What weighs values reads the window, which is known after the parts are computed.
-        tests = exact_sums.usual_float(of), exact_sums.with_digits(of)
-        parts = tests if of == "{x}" else ()
-        usual, small = ("{x1}", "{x2}") if parts else tests
-        sums, total = exact_sums.float_columns(of, usual, small, isinstance(node.windows, Snapshot)), exact_sums.float_sum
+        parts = exact_sums.near_parts() if of == "{x}" else ()
+        usual, small = ("{x1}", "{x2}") if parts else (exact_sums.usual_float(of), exact_sums.with_digits(of))
+        near = exact_sums.NEAR_OF_PARTS if parts else exact_sums.near_digits(small)
+        sums = exact_sums.float_columns(of, usual, small, near, isinstance(node.windows, Snapshot))
+        total = exact_sums.float_sum
     elif of != "{x}":
         sums, total = [BufferColumn(f"try_sum({of})")], exact_sums.decimal_sum
     else:

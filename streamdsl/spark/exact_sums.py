@@ -35,8 +35,7 @@ _MASK: Final = "4294967295L"
 
 def integer_columns(x: str) -> list[BufferColumn]:
     """Return the buffer columns of an exact sum of integers."""
-    halves = f"shiftright({x}, {_DIGIT})", f"({x} & {_MASK})"
-    return [added(half) for half in halves]
+    return [added(half) for half in halves(x)]
 
 
 def integer_sum(columns: Sequence[str]) -> str:
@@ -76,6 +75,11 @@ def _from_halves(columns: Sequence[str], within: Callable[[str], str], beyond: s
     return f"CASE {too_many(count, 31)} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
 
 
+def as_integer(*digits: str) -> str:
+    """Return the SQL of a sum of a few digits as an integer."""
+    return f"cast({' + '.join(digits)} as bigint)"
+
+
 def usual_float(x: str) -> str:
     """Return the test that near digits hold a float, or that it is null."""
     last = double(2.0 ** (-_DIGIT * NEAR[-1]))
@@ -87,10 +91,26 @@ def with_digits(x: str) -> str:
     return f"coalesce(if(abs({x}) < {double(BELOW)}, {x}, 0D), 0D)"
 
 
-def float_columns(x: str, usual: str, small: str, retracts: bool) -> list[BufferColumn]:
+def near_parts() -> tuple[str, ...]:
+    """Return what near digits are made of: `usual_float`, `with_digits`, what they hold of it, and what its whole part leaves."""
+    above, last = double(2.0**_DIGIT), double(2.0 ** (-_DIGIT * NEAR[-1]))
+    near = f"if({{x1}}, {{x2}}, rint({{x2}} * {last}) / {last} - rint({{x2}} / {above}) * {above})"
+    return usual_float("{x}"), with_digits("{x}"), near, "rint({x3})", f"({{x3}} - {{x4}}) * {above}", "rint({x5})"
+
+
+NEAR_OF_PARTS: Final = as_integer("{x4}"), as_integer("{x6}"), as_integer(f"({{x5}} - {{x6}}) * {double(2.0**_DIGIT)}")
+"""The near digits, from `near_parts`."""
+
+
+def near_digits(x: str) -> list[str]:
+    """Return the near digits of a float of which there are no `near_parts`."""
+    return [as_integer(digit(x, k, FAR[0])) for k in NEAR]
+
+
+def float_columns(x: str, usual: str, small: str, near: Sequence[str], retracts: bool) -> list[BufferColumn]:
     """Return the buffer columns of an exact sum of floats: near digits, far digits, and what has no digits.
 
-    Given are the tests and values of `usual_float` and `with_digits`.
+    Given are the tests and values of `usual_float` and `with_digits`, and the near digits.
     All but the near digits are null if all floats are usual. What has no digits is added with rounding: bits below the last,
     which larger sums lose anyway, unless they are retracted; and numbers that are too large, next to which nothing else counts
     unless they cancel. So the sizes of the latter are added too, or of all that has no digits where rows are retracted. That NaN
@@ -101,7 +121,7 @@ def float_columns(x: str, usual: str, small: str, retracts: bool) -> list[Buffer
     finite = f"if(abs({x}) < {endless}, {rest}, 0D)"
     large = f"if(abs({x}) >= {double(BELOW)} AND abs({x}) < {endless}, abs({x}), 0D)"
     found = f"(isnan({x}) OR {x} = {endless})", f"(isnan({x}) OR {x} = -{endless})", f"({finite} <> 0D)"
-    digits = [*(added(as_integer(digit(small, k, FAR[0]))) for k in NEAR)]
+    digits = [added(each) for each in near]
     digits += [unusually_added(usual, as_integer(digit(small, k, FAR[0]))) for k in FAR]
     if not retracts:
         return [*digits, *(replace(unusually_added(usual, each), signed=None) for each in (rest, large))]
@@ -133,9 +153,11 @@ def digit(x: str, k: int, top: int) -> str:
     return part
 
 
-def as_integer(*digits: str) -> str:
-    """Return the SQL of a sum of a few digits as an integer."""
-    return f"cast({' + '.join(digits)} as bigint)"
+def halves(n: str, doubled: bool = False) -> tuple[str, str]:
+    """Return the SQL of the two digits of an integer, or of its double, which may not fit into one."""
+    if doubled:
+        return f"shiftright({n}, {_DIGIT - 1})", f"(({n} & 2147483647L) * 2L)"
+    return f"shiftright({n}, {_DIGIT})", f"({n} & {_MASK})"
 
 
 def carried(digits: Sequence[str]) -> list[str]:

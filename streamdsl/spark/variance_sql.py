@@ -13,7 +13,7 @@ from typing import Final
 from streamdsl.spark import exact_sums
 from streamdsl.spark.aggregation_plan import BufferColumn, NativeAggregate
 from streamdsl.spark.column_types import FLOAT, as_nullable
-from streamdsl.spark.exact_sums import added, as_integer, carried, digit, is_float, terms_of, unusually_added
+from streamdsl.spark.exact_sums import added, as_integer, carried, digit, halves, is_float, terms_of, unusually_added
 from streamdsl.spark.sql_text import Sql, double
 
 _NEAR: Final = (1, 0, -1, -2, -3, -4)
@@ -34,7 +34,7 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
         parts, sums, squares = _integer_parts(), exact_sums.integer_columns("{x}"), _integer_squares()
     else:
         parts, squares = _float_parts(), _float_squares()
-        sums = exact_sums.float_columns("{x}", "{x1}", "{x2}", retracts)
+        sums = exact_sums.float_columns("{x}", "{x1}", "{x2}", ("{x7}", "{x8}", "{x9}"), retracts)
     made = _VarianceColumns(whole, len(sums), len(squares))
     steps = made.digits, made.pairs, made.products, made.difference
 
@@ -47,9 +47,12 @@ def variance(value: Sql, count: BufferColumn, root: bool, retracts: bool) -> Nat
 
 
 def _float_parts() -> tuple[str, ...]:
-    """Return whether a float is usual, the float, its halves, their square, and what rounding lost of it (Dekker)."""
-    low, lost = "{x2} - {x3}", "(({x3} * {x3} - {x5}) + (2D * {x3}) * {x4}) + {x4} * {x4}"
-    return exact_sums.usual_float("{x}"), exact_sums.with_digits("{x}"), _high("{x2}"), low, "{x2} * {x2}", lost
+    """Return the parts of the sum, its near digits and their products, and of unusual floats their square as two floats."""
+    products = (
+        f"{{{a}}} * {{{b}}}" for a, b in (("x7", "x7"), ("x7", "x8"), ("x8", "x8"), ("x7", "x9"), ("x8", "x9"), ("x9", "x9"))
+    )
+    squares = (f"if({{x1}}, 0D, {each})" for each in ("{x2} * {x2}", _lost("{x2}", "{x2}")))
+    return *exact_sums.near_parts(), *exact_sums.NEAR_OF_PARTS, *products, *squares
 
 
 def _lost(a: str, b: str) -> str:
@@ -67,13 +70,33 @@ def _high(x: str) -> str:
 
 
 def _float_squares() -> list[BufferColumn]:
-    """Return the buffer columns of squares of floats, each the sum of the last two parts."""
-    both = {k: as_integer(*(digit(x, k, _FAR[0]) for x in ("{x5}", "{x6}"))) for k in (*_NEAR, *_FAR)}
+    """Return the buffer columns of squares of floats: for usual ones from products of digits, else from the square."""
+    square = "{x16}", "{x17}"
+    both = {k: as_integer(*(digit(x, k, _FAR[0]) for x in square)) for k in (*_NEAR, *_FAR)}
     lowest = double(2.0 ** (32 * _FAR[-1]))
-    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in ("{x5}", "{x6}"))
+    rest = " + ".join(f"({x} - rint({x} / {lowest}) * {lowest})" for x in square)
     large = f"cast(abs({{x}}) >= {double(exact_sums.BELOW)} as bigint)"
     far = [*(both[k] for k in _FAR), rest, large]
-    return [*(added(both[k]) for k in _NEAR), *(unusually_added("{x1}", each) for each in far)]
+    near = [f"if({{x1}}, {usual}, {both[k]})" for k, usual in zip(_NEAR, _squared_digits(), strict=True)]
+    return [*map(added, near), *(unusually_added("{x1}", each) for each in far)]
+
+
+def _squared_digits() -> list[str]:
+    """Return the digits of the square of three digits: as of decimal ones, products of two of them stand in two places each.
+
+    Products of different digits count twice.
+    """
+    whole, middle, low = (halves(f"{{x{i}}}") for i in (10, 12, 15))
+    first, second, third = (halves(f"{{x{i}}}", doubled=True) for i in (11, 13, 14))
+    crowded = f"({middle[1]} + {second[1]})"  # without a carry these three would hold fewer rows
+    return [
+        whole[0],
+        f"{whole[1]} + {first[0]}",
+        f"{first[1]} + {middle[0]} + {second[0]} + shiftright({crowded}, 32)",
+        f"({crowded} & 4294967295L) + {third[0]}",
+        f"{third[1]} + {low[0]}",
+        low[1],
+    ]
 
 
 def _integer_parts() -> tuple[str, ...]:

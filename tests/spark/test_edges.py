@@ -258,6 +258,8 @@ VARYING: dict[str, list[Any]] = {
     "small": [1e-10, 3e-10, 2.5e-10],
     "both signs": [-3.5, 3.5],
     "large": [2.0**40 + 0.5, 2.0**60, -(2.0**70)],
+    "as large as three digits": [2.0**31 - 2.0**-21, 2.0**-21 - 2.0**31, 2.0**31, 0.5, -0.5, 1.5],
+    "as small": [2.0**-64, 3 * 2.0**-33, -0.5, -(2.0**-65)],
     "not a number": [1.0, float("nan")],
     "infinite": [1.0, INF],
     "one": [4.5],
