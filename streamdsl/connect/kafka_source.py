@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -15,9 +14,10 @@ from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, Posit
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need
 from streamdsl.io.layout import as_schema
+from streamdsl.monitoring.logs import log_of
 from streamdsl.temporal import Cti, Insert, to_duration
 
-_log = logging.getLogger("streamdsl.connect.kafka")
+_log = log_of("streamdsl.connect.kafka")
 _AT_ONCE: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds for which a broker may take to answer."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -21,12 +20,13 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.io.locks import Lock
+from streamdsl.monitoring.logs import JobLog, log_of
 from streamdsl.plan.node import Source as SourceNode
+from streamdsl.redaction import hide_secrets
 
 if TYPE_CHECKING:
     from streamdsl.stream import Stream
 
-_log = logging.getLogger("streamdsl.connect")
 _PAUSE: Final = 0.2
 """Seconds for which sources are asked to wait at most, so that a signal is heeded soon."""
 _OTHERS: Final = ("local", "metadata", "offsets", "arrivals")
@@ -78,9 +78,21 @@ class Runner:
         self._ended: dict[str, OpenSource] = {}
         self._alone = 0
         self._done = Served("stopped")
+        self._log = JobLog(log_of("streamdsl.connect"), {})
 
     def run(self, checkpoint: Path) -> Served:
-        """Run the job until it ends, with its checkpoint in a folder."""
+        """Run the job until it ends, with its checkpoint in a folder; what it raises says no secrets."""
+        self._log.extra = {"job": str(checkpoint)}
+        try:
+            return self._run(checkpoint)
+        except Exception as error:
+            failed = hide_secrets(error)
+            self._log.error("the job failed: %s", failed, extra={"error": type(error).__name__})
+            if failed is error:
+                raise
+        raise failed
+
+    def _run(self, checkpoint: Path) -> Served:
         if any((checkpoint / name).exists() for name in _OTHERS):
             raise QueryError(
                 f"the checkpoint {checkpoint} is that of a job of the command line",
@@ -94,8 +106,13 @@ class Runner:
             self._begin(checkpoint, lock)
             held.callback(self._close)
             self._open()
+            self._log.extra = {"job": str(checkpoint), "stream": self._batches.stream}
+            begun = {"sources": sorted(self._readers), "micro_batch": self._batches.last}
+            self._log.info("the job begins after micro-batch %d", self._batches.last, extra=begun)
             end = self._loop()
-            return replace(self._done, end=end)
+            self._done = replace(self._done, end=end)
+            self._log.info("the job has ended: %s", self._done.end, extra=asdict(self._done))
+            return self._done
 
     def _begin(self, checkpoint: Path, lock: Lock) -> None:
         folder = checkpoint / "served"
@@ -128,6 +145,9 @@ class Runner:
             try:
                 came = self._round(wait)
             except RewindError as rewind:
+                self._log.warning(
+                    "the query fails for a record: batches are read again one by one", extra={"batches": rewind.batches}
+                )
                 self._close()
                 self._alone = rewind.batches
                 self._open()
@@ -135,6 +155,8 @@ class Runner:
             if not came and self._settings.once:
                 break
             wait = 0.0 if came else min(_PAUSE, self._seconds_left())
+        if self._stop.is_set():
+            self._log.info("the job is told to stop, and commits what has come")
         self._commit()
         return "stopped" if self._stop.is_set() else "caught up" if self._readers else "ended"
 
@@ -199,7 +221,7 @@ class Runner:
             try:
                 reader.committed(self._ledger.last.positions.get(name))
             except Exception:
-                _log.warning("the source %r failed to learn what is committed", name, exc_info=True)
+                self._log.warning("the source %r failed to learn what is committed", name, exc_info=True, extra={"source": name})
 
     def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
         rows_out, bad = len(sent.changes()), len(pending.letters)
@@ -208,7 +230,13 @@ class Runner:
             done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
         )
         figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
-        _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
+        said = {"micro_batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "bad_records": bad}
+        taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
+        self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
+        if bad:
+            source, first = pending.letters[0]
+            told = (bad, first.where, first.reason[:200])
+            self._log.warning("%d records were refused; the first, %s: %s", *told, extra={**said, "source": source})
         if self._settings.watch is not None:
             session = self._feeder.opened()
             measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}

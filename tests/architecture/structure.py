@@ -14,14 +14,16 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "streamdsl"
 FILES: Final = sorted(PACKAGE.rglob("*.py"))
 
-MODEL: Final = {"errors", "extras", "temporal", "pictures"}
+MODEL: Final = {"redaction", "errors", "extras", "temporal", "pictures"}
 VALUES: Final = MODEL | {"expr", "windows", "udm"}
 PLAN: Final = VALUES | {"plan"}
 CORE: Final[dict[str, set[str]]] = {
-    "errors": set(),
+    "redaction": set(),
+    "errors": {"redaction"},
     "extras": {"errors"},
     "temporal": {"errors"},
     "pictures": {"errors", "extras", "temporal"},
+    "monitoring": MODEL,
     "emit": MODEL,
     "expr": MODEL,
     "windows": MODEL,
@@ -61,7 +63,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "progress": {"papers"},
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
-    "connect": PLAN | {"emit", "engine", "io", "running", "sinks", "stream"},
+    "connect": PLAN | {"emit", "engine", "io", "monitoring", "running", "sinks", "stream"},
     "jobs": PLAN | {"connect", "emit", "engine", "io", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "installation": set(),
