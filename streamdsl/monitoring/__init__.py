@@ -1,1 +1,5 @@
-"""What is known of a job while it runs: logs, figures, and where they are read."""
+"""What runs, watched: the figures of sessions and jobs, and where they are shown (docs/live.md)."""
+
+from streamdsl.monitoring.status import JobStatus, OperatorStatus, OutputStatus, SourceStatus, Status
+
+__all__ = ["JobStatus", "OperatorStatus", "OutputStatus", "SourceStatus", "Status"]

@@ -33,7 +33,7 @@ CORE: Final[dict[str, set[str]]] = {
     "result": MODEL,
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
-    "engine": PLAN | {"emit", "io", "result", "rewrite"},
+    "engine": PLAN | {"emit", "io", "monitoring", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
     "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
     "testing": PLAN,
