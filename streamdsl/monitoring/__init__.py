@@ -1,5 +1,6 @@
 """What runs, watched: the figures of sessions and jobs, and where they are shown (docs/live.md)."""
 
+from streamdsl.monitoring.endpoint import Endpoint
 from streamdsl.monitoring.status import JobStatus, OperatorStatus, OutputStatus, SourceStatus, Status
 
-__all__ = ["JobStatus", "OperatorStatus", "OutputStatus", "SourceStatus", "Status"]
+__all__ = ["Endpoint", "JobStatus", "OperatorStatus", "OutputStatus", "SourceStatus", "Status"]
