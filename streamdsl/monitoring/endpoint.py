@@ -124,14 +124,15 @@ class _Collector:
         with figures.lock:
             for metric in METRICS:
                 if metric.histogram is not None:
-                    found = HistogramMetricFamily(metric.name, metric.meaning)
+                    durations = HistogramMetricFamily(metric.name, metric.meaning)
                     histogram = metric.histogram(figures)
-                    found.add_metric([], histogram.up_to(), histogram.total)
-                else:
-                    family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-                    found = family(metric.name, metric.meaning, labels=metric.labels)
-                    for labels, value in metric.read(figures):
-                        found.add_metric(labels, value)
+                    durations.add_metric([], histogram.up_to(), histogram.total)
+                    yield durations
+                    continue
+                family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+                found = family(metric.name, metric.meaning, labels=metric.labels)
+                for labels, value in metric.read(figures):
+                    found.add_metric(labels, value)
                 yield found
 
 

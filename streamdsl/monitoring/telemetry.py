@@ -41,7 +41,7 @@ class Telemetry:
         """Return a span for the commit of a micro-batch; what libraries of sinks trace is inside of it."""
         from opentelemetry import trace
 
-        attributes = {"streamdsl.job": self._job, "streamdsl.micro_batch": number}
+        attributes: dict[str, Any] = {"streamdsl.job": self._job, "streamdsl.micro_batch": number}
         return trace.get_tracer(_SCOPE).start_as_current_span("micro_batch", attributes=attributes)
 
     def add(self, batch: MicroBatch) -> None:
@@ -68,7 +68,7 @@ def _instruments() -> dict[str, Any]:
     meter = metrics.get_meter(_SCOPE)
     histograms = dict[str, Any]()
     for metric in METRICS:
-        told = {"unit": metric.unit, "description": metric.meaning}
+        told: dict[str, Any] = {"unit": metric.unit, "description": metric.meaning}
         if metric.kind == "histogram":
             histograms[metric.name] = meter.create_histogram(_name(metric), **told)
         else:

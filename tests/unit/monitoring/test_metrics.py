@@ -93,7 +93,7 @@ def got(endpoint: Endpoint, path: str, accept: str = "text/plain") -> tuple[int,
 
 def scraped(endpoint: Endpoint) -> dict[tuple[str, ...], float]:
     """Return the samples by name and labels' values, in order of the labels' names."""
-    found = parsed(got(endpoint, "/metrics")[1])
+    found: Any = parsed(got(endpoint, "/metrics")[1])
     return {
         (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
         for family in found
@@ -158,7 +158,8 @@ def test_every_metric_is_there_and_nothing_else() -> None:
     for query, given in ((counts, GIVEN), (dated, [rows])):
         with served(query, Gives(given, bad=1), dead_letters=calling(id)) as (endpoint, _):
             found |= {name for name, *_ in scraped(endpoint)}
-            newest = list(parsed_openmetrics(got(endpoint, "/metrics", "application/openmetrics-text")[1]))
+            openmetrics = got(endpoint, "/metrics", "application/openmetrics-text")[1]
+            newest: list[Any] = list(parsed_openmetrics(openmetrics))  # type: ignore[no-untyped-call]
             assert {family.name for family in newest} >= {metric.name for metric in METRICS}
     assert {name for name in found if name.startswith("streamdsl_")} == known
     assert "process_resident_memory_bytes" in found

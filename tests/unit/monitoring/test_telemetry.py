@@ -18,7 +18,6 @@ from streamdsl.connect import calling
 from streamdsl.monitoring.metrics import METRICS
 from tests.unit.monitoring.test_metrics import GIVEN, Gives, counts
 
-
 SECRET = "s3cret"
 
 
