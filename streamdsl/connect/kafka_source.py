@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from streamdsl.connect.kafka_messages import Decode, MessageReader, Sent
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.partition_marks import PartitionMarks, mark_to_json
-from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, Partition, Position, Source
+from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, PartitionProgress, Position, Source
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need
 from streamdsl.io.layout import as_schema
@@ -129,8 +129,10 @@ class _TopicReader(OpenSource):
         if self._commits and position:
             self._consumer.commit(offsets=[self._place(name, at["offset"]) for name, at in position.items()], asynchronous=True)
 
-    def partitions(self) -> Mapping[str, Partition]:
-        return {name: Partition(self._marks.marks[name], self._lag(name, offset)) for name, offset in self._offsets.items()}
+    def partitions(self) -> Mapping[str, PartitionProgress]:
+        return {
+            name: PartitionProgress(self._marks.marks[name], self._lag(name, offset)) for name, offset in self._offsets.items()
+        }
 
     def close(self) -> None:
         self._consumer.close()

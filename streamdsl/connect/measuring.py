@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from streamdsl.connect.outbox import Outbox
-from streamdsl.connect.protocols import OpenSource, Partition
+from streamdsl.connect.protocols import OpenSource, PartitionProgress
 from streamdsl.monitoring import SourceStatus
 from streamdsl.redaction import without_secrets
 from streamdsl.temporal.time import PER_SECOND, Unit, is_calendar
@@ -34,7 +34,7 @@ def seconds_of_sinks(outboxes: Sequence[Outbox]) -> dict[str, float]:
 
 
 def _with_partitions(source: SourceStatus, reader: OpenSource | None, unit: Unit | None) -> SourceStatus:
-    stands: Mapping[str, Partition] = getattr(reader, "partitions", dict)()
+    stands: Mapping[str, PartitionProgress] = getattr(reader, "partitions", dict)()
     if not stands:
         return source
     ctis = {name: _ticks(each.cti, unit) for name, each in stands.items() if each.cti is not None}

@@ -69,7 +69,7 @@ class Batch:
     places: Sequence[str] = ()
 
 
-class Partition(NamedTuple):
+class PartitionProgress(NamedTuple):
     """How a partition of a source stands: its CTI, as a date or in ticks, and how many records are there that are not read."""
 
     cti: datetime | int | None = None
@@ -89,7 +89,7 @@ class OpenSource(Protocol):
         """
         ...
 
-    def partitions(self) -> Mapping[str, Partition]:
+    def partitions(self) -> Mapping[str, PartitionProgress]:
         """Return how the partitions stand, for metrics: no server is asked, and it costs little. By default there are none."""
         return {}
 

@@ -126,7 +126,7 @@ METRICS: Final = (
     Metric("streamdsl_cti_ticks", "gauge", "", "The CTI, where times are ticks", _OPEN, _of_status(_cti_ticks)),
     Metric(
         "streamdsl_cti_lag", "gauge", "",
-        "How far the CTI is behind the largest time that has come to the job: seconds where times are dates, else ticks", _OPEN,
+        "How far the CTI is behind the largest time that has come: seconds of dates, else ticks", _OPEN,
         _of_status(_behind),
     ),
     Metric(

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 import streamdsl as sd
 from streamdsl.connect import END, BadRecord, Batch, JsonlFile, OpenSource, calling, iterable
-from streamdsl.connect.protocols import Partition
+from streamdsl.connect.protocols import PartitionProgress
 from streamdsl.errors import QueryError
 from streamdsl.monitoring import Endpoint, Status
 from streamdsl.monitoring.job_figures import JobFigures, MicroBatch
@@ -45,8 +45,8 @@ class Gives(OpenSource):
     def open(self, position: Any) -> Gives:
         return self
 
-    def partitions(self) -> dict[str, Partition]:
-        return {"0": Partition(20, 3), "1": Partition(None, 4)}
+    def partitions(self) -> dict[str, PartitionProgress]:
+        return {"0": PartitionProgress(20, 3), "1": PartitionProgress(None, 4)}
 
     def poll(self, timeout: float) -> Any:
         if self.at < len(self.batches):
