@@ -21,6 +21,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.io.locks import Lock
+from streamdsl.monitoring import JobStatus, Live
 from streamdsl.plan.node import Source as SourceNode
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _PAUSE: Final = 0.2
 _OTHERS: Final = ("local", "metadata", "offsets", "arrivals")
 """What the checkpoints of other streams hold."""
 WhyEnded: TypeAlias = Literal["ended", "caught up", "stopped"]
-Watch: TypeAlias = Callable[[Mapping[str, Any]], None]
+Watch: TypeAlias = Callable[[Mapping[str, Any]], None] | Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Runner:
         self._readers: dict[str, OpenSource] = {}
         self._ended: dict[str, OpenSource] = {}
         self._alone = 0
-        self._done = Served("stopped")
+        self._done, self._begun = Served("stopped"), time.monotonic()
 
     def run(self, checkpoint: Path) -> Served:
         """Run the job until it ends, with its checkpoint in a folder."""
@@ -90,6 +91,8 @@ class Runner:
         with ExitStack() as held:
             for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
                 held.callback(getattr(sink, "close", _nothing))
+            if isinstance(self._settings.watch, Live):
+                held.callback(self._settings.watch.stop)
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
             held.callback(self._close)
@@ -209,10 +212,26 @@ class Runner:
         )
         figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
-        if self._settings.watch is not None:
-            session = self._feeder.opened()
+        watch, session = self._settings.watch, self._feeder.opened()
+        if isinstance(watch, Live):
+            session.keep_newest()
+            watch.show(replace(session.status(), job=self._job_status(size, seconds)))
+        elif watch is not None:
             measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
-            self._settings.watch({**figures, **measured})
+            watch({**figures, **measured})
+
+    def _job_status(self, size: int, seconds: float) -> JobStatus:
+        done = self._done
+        return JobStatus(
+            micro_batches=done.micro_batches,
+            rows_in=done.rows_in,
+            rows_out=done.rows_out,
+            bad_records=done.bad_records,
+            uptime=time.monotonic() - self._begun,
+            checkpoint_seconds=seconds,
+            checkpoint_bytes=size,
+            positions=self._ledger.last.positions,
+        )
 
 
 def _letters(pending: Uncommitted) -> Any:

@@ -1,5 +1,6 @@
 """What runs, watched: the figures of sessions and jobs, and where they are shown (docs/live.md)."""
 
+from streamdsl.monitoring.live import Live, live
 from streamdsl.monitoring.status import JobStatus, OperatorStatus, OutputStatus, SourceStatus, Status
 
-__all__ = ["JobStatus", "OperatorStatus", "OutputStatus", "SourceStatus", "Status"]
+__all__ = ["JobStatus", "Live", "OperatorStatus", "OutputStatus", "SourceStatus", "Status", "live"]
