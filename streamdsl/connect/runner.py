@@ -22,7 +22,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.io.locks import Lock
-from streamdsl.monitoring import Endpoint, SourceStatus, Status
+from streamdsl.monitoring import Endpoint, Live, SourceStatus, Status
 from streamdsl.monitoring.job_figures import MicroBatch
 from streamdsl.monitoring.logs import JobLog, log_of
 from streamdsl.monitoring.monitor import Monitor
@@ -37,7 +37,7 @@ _PAUSE: Final = 0.2
 _OTHERS: Final = ("local", "metadata", "offsets", "arrivals")
 """What the checkpoints of other streams hold."""
 WhyEnded: TypeAlias = Literal["ended", "caught up", "stopped"]
-Watch: TypeAlias = Callable[[Mapping[str, Any]], None]
+Watch: TypeAlias = Callable[[Mapping[str, Any]], None] | Live
 Metrics: TypeAlias = str | Endpoint | Sequence[str | Endpoint]
 
 
@@ -109,10 +109,12 @@ class Runner:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            if self._settings.metrics:
+            if self._settings.metrics or isinstance(self._settings.watch, Live):
                 self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name)))
             for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
                 held.callback(getattr(sink, "close", _nothing))
+            if isinstance(self._settings.watch, Live):
+                held.callback(self._settings.watch.stop)
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
             held.callback(self._close)
@@ -251,7 +253,6 @@ class Runner:
         self._done = Served(
             done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
         )
-        figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         said = {"micro_batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "bad_records": bad}
         taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
         self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
@@ -259,10 +260,6 @@ class Runner:
             source, first = pending.letters[0]
             why = (bad, first.where, first.reason[:200])
             self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": source})
-        if self._settings.watch is not None:
-            session = self._feeder.opened()
-            measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
-            self._settings.watch({**figures, **measured})
         if self._monitor is not None:
             since = seconds if pending.begun is None else time.monotonic() - pending.begun
             told = MicroBatch(
@@ -279,9 +276,23 @@ class Runner:
                 positions=self._ledger.last.positions,
             )
             self._monitor.add(told, self._status)
+        self._show({"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}, size, seconds)
+
+    def _show(self, figures: Mapping[str, Any], size: int, seconds: float) -> None:
+        """Hand the figures of a micro-batch to what watches the job."""
+        watch, status = self._settings.watch, None if self._monitor is None else self._monitor.figures.status
+        if isinstance(watch, Live) and status is not None:
+            watch.show(status)
+        elif callable(watch):
+            session = self._feeder.opened()
+            measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
+            watch({**figures, **measured})
 
     def _status(self, sizes: bool = False) -> Status:
-        status = self._feeder.opened().status(sizes=sizes)
+        session = self._feeder.opened()
+        if isinstance(self._settings.watch, Live):
+            session.keep_newest()
+        status = session.status(sizes=sizes)
         return replace(status, sources=with_partitions(status.sources, self._readers, status.unit))
 
     def _sources_now(self) -> Sequence[SourceStatus]:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
     from streamdsl.engine.subscription import Subscription
+    from streamdsl.monitoring.live import Live
     from streamdsl.monitoring.status import Status
     from streamdsl.pictures.timeline_picture import Timeline
 
@@ -80,6 +81,7 @@ class Session(Displayed, RunningQuery[T]):
             "described",
             "end_with",
             "keep_all_rejected",
+            "keep_newest",
             "load",
             "loaded",
             "options",
@@ -420,6 +422,23 @@ class Session(Displayed, RunningQuery[T]):
         with self._lock:
             return status_of(self, sizes)
 
+    def live(self, *, every: float = 0.5, sizes: bool = True) -> Live:
+        """Show the status from now on, in the output of a notebook's cell or in the terminal, until the session is closed.
+
+        It shows rates, CTIs and how far they are behind, state, the newest answers by each way to emit, and late events; LEs, REs
+        and CTIs stay. It is shown again every so many seconds, whichever thread pushes, and `stop()` ends it. `sizes` measures
+        the bytes of the state, for which pushes wait: at most a fiftieth of the time (docs/live.md).
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> with session.live():
+        ...     _ = session.push([sd.point("a", 3, 7), sd.Cti(5)])
+        """
+        from streamdsl.monitoring.live import follow_session
+
+        self.keep_newest()
+        return follow_session(self, every, sizes)
+
     @functools.cached_property
     def types(self) -> Hints:
         """The types of the output's fields, as far as the query tells."""
@@ -474,6 +493,10 @@ class Session(Displayed, RunningQuery[T]):
             if self._take_late is not None:
                 dated([each.event for each in late], self.unit)
                 self._take_late(late)
+
+    def keep_newest(self) -> None:
+        """Keep the newest rows that leave from now on, for the status."""
+        self._newest = {} if self._newest is None else self._newest
 
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
@@ -21,7 +22,7 @@ from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, TimestampViolation, UnboundedOutputError, UserCodeError, reason
 from streamdsl.plan.node import Node
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Unit, to_duration
 from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.time import format_time
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 OUTPUT: Final = "(output)"
 """The name of the output among figures, and of the source that reads it in a query that is attached."""
+NEWEST: Final = 5
+"""The number of rows that are kept of each egress for who looks at them."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
@@ -64,6 +67,8 @@ class RunningQuery(Completed, ABC, Generic[T]):
         self._publishes = _publishes(options or {})
         self._attached: list[Attached[Any]] = []
         self._subscribers: list[Subscriber] = []
+        self._newest: dict[int, deque[Insert[Any]]] | None = None
+        """The newest rows that have left by each egress, where somebody looks."""
 
     def attach(
         self, query: Stream[U], emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None
@@ -260,6 +265,9 @@ class RunningQuery(Completed, ABC, Generic[T]):
         if rows := len(sent.rows):
             egress.events_out += rows
             egress.retractions_out += sent.retractions()
+            if self._newest is not None:
+                kept = self._newest.setdefault(id(egress), deque(maxlen=NEWEST))
+                kept.extend(sent.last_insertions(NEWEST))
         return sent
 
     def _final_frontier(self, egress: FinalEgress) -> int:

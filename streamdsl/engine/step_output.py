@@ -36,6 +36,11 @@ class StepOutput:
                 return place
         return len(self.rows)
 
+    def last_insertions(self, most: int) -> list[Insert[Any]]:
+        """Return the last of its rows that are insertions, which may be none."""
+        rows = self.rows[-most:] if isinstance(self.rows, list) else _events_of(self.rows.take(np.arange(len(self.rows))[-most:]))
+        return [event for event in rows if isinstance(event, Insert)]
+
     def events(self) -> list[Event[Any]]:
         """Return the physical events."""
         events = self.rows if isinstance(self.rows, list) else _events_of(self.rows)

@@ -41,6 +41,8 @@ class OutputStatus:
     retractions_out: int = 0
     held: int = 0
     cti: int = MIN_TIME
+    newest: Sequence[str] = ()
+    """The newest rows that have left, as text, where the session is looked at live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,8 @@ def _made(cls: Any, given: Mapping[str, Any]) -> Any:
     found = {name: value for name, value in given.items() if name in known}
     for name in {"cti", "furthest"} & found.keys():
         found[name] = _time(found[name])
+    if "newest" in found:
+        found["newest"] = tuple(found["newest"])
     if "partition_ctis" in found:
         found["partition_ctis"] = {name: _time(time) for name, time in found["partition_ctis"].items()}
     return cls(**found)

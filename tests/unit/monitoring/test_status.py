@@ -29,7 +29,8 @@ def test_each_event_is_counted_once_where_it_comes_and_where_it_leaves() -> None
     assert (archive.emit, archive.events_out, archive.retractions_out, archive.held) == ("final", 1, 0, 1)
     assert len([event for event in final.pull() if not isinstance(event, sd.Cti)]) == archive.events_out
     assert status.lag(trips) == status.lag(speculative) == 15
-    assert "reason='dropped" in status.late[0]
+    dropped = "dropped: it changes a time before the CTI; CTI 10 by a Cti of 'trips', push 3"
+    assert status.late == (f"insert 'd' [9, 10) 1: {dropped}",)
     assert str(status) == "trips 6 in, CTI 10; output, speculative 6 out, CTI 10; output, final 1 out, CTI 10"
 
 
