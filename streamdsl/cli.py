@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from streamdsl.commands import catalog_command, check_udm_command, doctor_command, explain_command, timeline_command
+from streamdsl.commands import catalog_command, check_udm_command, doctor_command, explain_command, timeline_command, top_command
 from streamdsl.errors import StreamDslError
 from streamdsl.extras import own_version
 from streamdsl.jobs import command
@@ -117,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
         check_udm_command.check_udm_named,
         "try the laws that a UDM must keep",
         "Prints which laws a UDM keeps on random examples. The exit status: 1 for a broken law, 2 for no UDM.",
+    )
+    add(
+        "top",
+        top_command.add_options,
+        top_command.top,
+        "show the figures of a job that runs elsewhere",
+        "Shows the figures of a job that serves them (docs/live.md), again and again until Ctrl-C.",
     )
     add(
         "doctor",

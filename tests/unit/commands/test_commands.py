@@ -18,7 +18,7 @@ from streamdsl.testing import check_udm
 from udm_examples.median import Median
 
 ROOT: Final = Path(__file__).parents[3]
-COMMANDS: Final = ("demo", "run", "check", "explain", "timeline", "catalog", "check-udm", "doctor")
+COMMANDS: Final = ("demo", "run", "check", "explain", "timeline", "catalog", "check-udm", "top", "doctor")
 MODULE: Final = '''
 import streamdsl as sd
 from streamdsl.udm import uda
