@@ -1312,6 +1312,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         emit: EmitMode | Emit = "speculative",
         once: bool = False,
         dead_letters: connect.Sink | None = None,
+        late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> connect.Served:
         """Run the query as a job: read sources and write sinks until the sources end, or SIGINT or SIGTERM comes.
@@ -1320,7 +1321,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         positions of the sources and the output of each, so that the same call goes on where it stopped, killed or not; without
         it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
         the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
-        which names it. `watch` gets the figures of each micro-batch. `sinks={"speculative": table, "final": archive}` gives each
+        which names it. Events that a source drops or adjusts (`on_violation`, `max_jump`) go to `late`, each with the CTI that it
+        broke. `watch` gets the figures of each micro-batch. `sinks={"speculative": table, "final": archive}` gives each
         its rows in a way of its own, from one state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or
         job, `SinkError`, and what sources and functions of the query raise (docs/connectors.md).
 
@@ -1340,7 +1342,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
-        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch)
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch)
 
     async def serve_async(
         self,
@@ -1352,6 +1354,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         emit: EmitMode | Emit = "speculative",
         once: bool = False,
         dead_letters: connect.Sink | None = None,
+        late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> connect.Served:
         """Do as `serve` does, in a thread of its own, while the event loop goes on; `watch` is called in that thread.
@@ -1372,7 +1375,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import in_thread, serve
 
-        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch))
+        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch))
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.

@@ -251,6 +251,50 @@ def test_a_record_for_which_a_function_fails_is_a_dead_letter(tmp_path: Path) ->
         assert (len(letters), done.bad_records, done.rows_in) == (2, 2, 26)
 
 
+def test_late_events_go_to_a_sink_as_lines_that_are_read_again(tmp_path: Path) -> None:
+    progress = sd.Progress.slack("10s")
+    readings = sd.source("readings", unit="s", progress=progress, on_violation="drop").where(lambda e: e.v > 0)
+    rows = [{"le": f"2026-03-01T00:0{minute}:00Z", "v": n} for n, minute in enumerate((5, 4, 6, 1), 1)]
+    late, again = JsonlFile(tmp_path / "late.jsonl"), list[Any]()
+    readings.serve(iterable(rows, at_once=1), calling(id), late=late, every=1, checkpoint=tmp_path / "state")
+    told = [json.loads(line) for line in late.path.read_text().splitlines()]
+    assert [(each["le"], each["source"], each["cti"][-9:], each["origin"]) for each in told] == [
+        (0, "readings", "00:04:50Z", "Progress.slack('10s') of 'readings', push 1"),
+        (1, "readings", "00:05:50Z", "Progress.slack('10s') of 'readings', push 3"),
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(each["record"] + "\n" for each in told))
+    sd.source("readings", unit="s").serve(jsonl_file(tmp_path / "records.jsonl"), calling(again.extend))
+    assert sorted((row.payload.v, row.le) for row in again[:2]) == [(2, 1772323440), (4, 1772323260)]
+
+
+def test_the_late_events_of_a_batch_with_a_bad_record_are_told_of_once() -> None:
+    def half(v: int) -> int:
+        if v == 3:
+            raise ValueError("no half of 3")
+        return v // 2
+
+    late, letters = list[Any](), list[Any]()
+    query = sd.source("s", unit="tick", on_violation="drop").select(half=lambda e: half(e.v))
+    a, b, c, d = (sd.point(id, le, {"v": v}) for id, le, v in (("a", 5, 2), ("b", 7, 4), ("c", 12, 3), ("d", 3, 6)))
+    query.serve(iterable([a, sd.Cti(9), b, c, d]), calling(id), dead_letters=calling(letters.extend), late=calling(late.extend))
+    assert [json.loads(each.payload.record)["id"] for each in late] == ["b", "d"]
+    assert len(letters) == 1
+
+
+def test_the_numbers_of_dead_letters_of_the_version_before_go_on(tmp_path: Path) -> None:
+    letters = JsonlFile(tmp_path / "letters.jsonl")
+    source = [{"le": 1, "v": 2}, {"le": None}, {"le": 4, "v": 4}, {"le": None}]
+    for given in (source[:2], source):
+        counts.serve(
+            Steps(*([each] for each in given)), calling(id), checkpoint=tmp_path / "state", once=True, dead_letters=letters
+        )
+        record = max((tmp_path / "state" / "served" / "positions").glob("[0-9]*"), key=lambda path: int(path.name))
+        held = json.loads(record.read_text())
+        held["letters"], held["letter_batches"] = held.pop("sides")["letters"]
+        record.write_text(json.dumps(held))
+    assert [json.loads(line)["le"] for line in letters.path.read_text().splitlines()] == [0, 1]
+
+
 @pytest.mark.parametrize("settings", [{}, {"emit": "final", "dead_letters": calling(id)}])
 def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: Path) -> None:
     query = trips.select(part=lambda e: 1 // e.fare).tumbling_window(10).aggregate(n=sd.count(), m=sd.max(lambda e: e.part))
