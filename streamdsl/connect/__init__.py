@@ -5,7 +5,7 @@ from streamdsl.connect.callables import calling
 from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.iterables import async_iterable, iterable
-from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
@@ -43,4 +43,5 @@ __all__ = [
     "sink_at",
     "source_at",
     "stdin_jsonl",
+    "stdout_jsonl",
 ]

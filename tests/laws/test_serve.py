@@ -152,10 +152,10 @@ class Case:
         """Return the late events of the input, as a session hands them over that is never cut off."""
         found, session = list[tuple[Any, ...]](), self.query.open()
         for name, given in self.given.items():
-            session.on_late(
-                lambda late, name=name: found.extend((name, each.event.id, each.reason, str(each.cti)) for each in late)
-            )
+            late = list[sd.temporal.Rejected]()
+            session.on_late(late.extend)
             session.push(given, name)
+            found += [(name, each.event.id, each.reason, str(each.cti)) for each in late]
         return found
 
 
