@@ -13,6 +13,7 @@ from streamdsl.commands import catalog_command, check_udm_command, doctor_comman
 from streamdsl.errors import StreamDslError
 from streamdsl.extras import own_version
 from streamdsl.jobs import command
+from streamdsl.jobs.job_file import secrets_hidden, with_job
 
 AddOptions: TypeAlias = Callable[[argparse.ArgumentParser], None]
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -20,8 +21,16 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted, 141 if nobody reads what it prints."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(given)
+    with secrets_hidden() as secrets:
+        return _status(options, given[1:], secrets)
+
+
+def _status(options: argparse.Namespace, given: Sequence[str], secrets: dict[str, str]) -> int:
     try:
+        if getattr(options, "job", None):
+            options = with_job(options, given, secrets)
         status: int = options.run(options)
         sys.stdout.flush()
     except StreamDslError as error:
@@ -67,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, add_options: AddOptions, run: Run, help: str, description: str) -> None:
         added = commands.add_parser(name, help=help, description=description)
         add_options(added)
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, parser=added)
 
     add(
         "demo",
