@@ -10,9 +10,10 @@ from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Promise, Sink, Source
+from streamdsl.connect.recorded_events import replay
 from streamdsl.connect.runner import Served
 from streamdsl.connect.server_sent_events import server_sent_events
-from streamdsl.connect.text_files import csv_file, jsonl_file, replay, stdin_jsonl
+from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.connect.webhook import Webhook
 
 __all__ = [

@@ -65,7 +65,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "jobs": PLAN | {"connect", "emit", "engine", "io", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "installation": set(),
-    "commands": {"errors", "extras", "installation", "jobs", "naming", "udm"},
+    "commands": {"emit", "errors", "extras", "installation", "jobs", "naming", "running", "udm"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"installation", "io", "streamdsl", "testing"},
     "cli": {"commands", "errors", "extras", "jobs"},

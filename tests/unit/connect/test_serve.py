@@ -421,6 +421,35 @@ def test_what_a_file_has_recorded_is_replayed(tmp_path: Path) -> None:
     assert len(first) > 4
 
 
+def test_what_is_replayed_at_a_speed_is_all_and_each_at_its_time(tmp_path: Path) -> None:
+    rows = [{"le": le, "v": le} for le in (0, 100, 50, 200, 300)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for unit, speed in (("tick", 1_000), ("s", 1_000), ("ms", 1)):
+        reader, came, polled = replay(tmp_path / "rows.jsonl", speed=speed, unit=unit).open(None), list[Any](), list[Any]()  # type: ignore[arg-type]
+        began = time.monotonic()
+        while (batch := reader.poll(0.01)) is not END:
+            polled.append(batch)
+            came += [] if batch is None else [(row["v"], time.monotonic() - began, batch.position["line"]) for row in batch.data]
+        assert [v for v, _, _ in came] == [0, 100, 50, 200, 300]
+        assert all(waited >= v / 1_000 for v, waited, _ in came)
+        assert None in polled
+        rest = replay(tmp_path / "rows.jsonl", speed=speed).open({"offset": 0, "line": 0, **polled[0].position}).poll(1)
+        assert isinstance(rest, Batch)
+        assert rest.data == rows[1:3], "a restart begins with the next event, and what is late comes at once"
+
+
+def test_dates_are_replayed_at_their_times(tmp_path: Path) -> None:
+    rows = [{"le": f"2026-03-01T00:00:0{second}Z"} for second in (0, 1, 2)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = replay(tmp_path / "rows.jsonl", speed=4).open(None)
+    assert [len(batch.data) if isinstance(batch, Batch) else batch for batch in (reader.poll(0.1), reader.poll(0.1))] == [1, None]
+    assert [len(batch.data) if isinstance(batch, Batch) else batch for batch in (reader.poll(1), reader.poll(1))] == [1, 1]
+    assert reader.poll(0) is END
+    for speed in (0, -1, float("inf"), "2", True):
+        with pytest.raises(sd.errors.QueryError, match="a speed is a number above 0"):
+            replay("rows.jsonl", speed=speed)  # type: ignore[arg-type]
+
+
 def test_an_error_of_an_asynchronous_job_is_raised() -> None:
     with pytest.raises(InputError):
         asyncio.run(counts.serve_async(Steps(BAD), calling(id)))
