@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,14 +22,17 @@ _FORMAT: Final = 1
 class Progressed:
     """How far a job has come: the position of each source, those that have ended, their units of time, and its side outputs.
 
-    `sides` has for each kind of side output how many rows there were, and how many micro-batches had some. The fields' names are
-    part of the format.
+    `letters` and `late` count the rows of side outputs, `letter_batches` and `late_batches` the micro-batches that had some. The
+    fields' names are part of the format.
     """
 
     positions: Mapping[str, Position] = field(default_factory=dict)
     ended: tuple[str, ...] = ()
     units: Mapping[str, Unit] = field(default_factory=dict)
-    sides: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    letters: int = 0
+    letter_batches: int = 0
+    late: int = 0
+    late_batches: int = 0
 
     def at(self, source: str, position: Position) -> Progressed:
         """Return this with another position of a source. Raises `QueryError` for one that is no plain data."""
@@ -41,15 +44,6 @@ class Progressed:
                 hint="a position is made of None, numbers, texts, lists, and dicts with texts as keys",
             ) from None
         return replace(self, positions={**self.positions, source: position})
-
-    def side(self, kind: str) -> tuple[int, int]:
-        """Return how many rows a side output has had, and how many micro-batches had some."""
-        rows, batches = self.sides.get(kind, (0, 0))
-        return rows, batches
-
-    def with_side(self, kind: str, rows: int, batches: int) -> Progressed:
-        """Return this with other numbers of a side output."""
-        return replace(self, sides={**self.sides, kind: (rows, batches)})
 
 
 class PositionLedger:
@@ -94,8 +88,6 @@ class PositionLedger:
             found: dict[str, Any] = loads(path.read_bytes())
             if found.pop("format") != _FORMAT:
                 raise ValueError("it is of another version")
-            if "letters" in found:  # of a version whose only side output were the dead letters
-                found["sides"] = {"letters": (found.pop("letters"), found.pop("letter_batches"))}
             return Progressed(**{**found, "ended": tuple(found["ended"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CheckpointError(f"{path} is no record of a micro-batch: {error}", hint=ANEW) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,18 +29,19 @@ class SideOutput:
     """Rows as point events at their numbers. Micro-batches that have none are not written; the others have their own numbers."""
 
     def __init__(self, kind: str, folder: Path, sinks: Sequence[Sink]) -> None:
-        self._kind, self._outbox = kind, Outbox(folder, sinks)
+        self._kind, self._one, self._outbox = kind, kind.removesuffix("s"), Outbox(folder, sinks)
         self._waiting: tuple[int, Any] | None = None
 
     def store(self, rows: Sequence[Mapping[str, Any]], progressed: Progressed, stream: str) -> Progressed:
         """Keep the rows of a micro-batch that is about to be committed, and count them."""
         if not rows:
             return progressed
-        first, batch = progressed.side(self._kind)
+        first, batch = self._counted(progressed)
         self._outbox.check(batch, stream)
         self._waiting = batch, self._table(rows, first)
         self._outbox.store(*self._waiting)
-        return progressed.with_side(self._kind, first + len(rows), batch + 1)
+        counted: dict[str, Any] = {self._kind: first + len(rows), f"{self._one}_batches": batch + 1}
+        return replace(progressed, **counted)
 
     def deliver(self, stream: str) -> None:
         """Write the rows of the micro-batch that has been committed."""
@@ -49,16 +51,20 @@ class SideOutput:
 
     def resume(self, progressed: Progressed, stream: str) -> None:
         """Write the rows of the last micro-batch that has some to the sinks that lack them."""
-        _, batches = progressed.side(self._kind)
+        _, batches = self._counted(progressed)
         if batches:
             self._outbox.resume(batches - 1, stream)
+
+    def _counted(self, progressed: Progressed) -> tuple[int, int]:
+        """Return how many rows there were, and how many micro-batches had some."""
+        return getattr(progressed, self._kind), getattr(progressed, f"{self._one}_batches")
 
     def _table(self, rows: Sequence[Mapping[str, Any]], first: int) -> Any:
         """Return rows, numbered from `first`, as a table of physical events."""
         fields = [*((name, pa.string()) for name in ("kind", "id")), *((name, pa.int64()) for name in _TIMES)]
         schema = pa.schema([*fields, *((name, pa.string()) for name in FIELDS[self._kind])])
         events = [
-            {"kind": "insert", "id": f"{self._kind.removesuffix('s')} {number}", "le": number, "re": number + 1, **row}
+            {"kind": "insert", "id": f"{self._one} {number}", "le": number, "re": number + 1, **row}
             for number, row in enumerate(rows, first)
         ]
         return pa.Table.from_pylist(events, schema)

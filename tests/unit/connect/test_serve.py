@@ -281,16 +281,15 @@ def test_the_late_events_of_a_batch_with_a_bad_record_are_told_of_once() -> None
     assert len(letters) == 1
 
 
-def test_the_numbers_of_dead_letters_of_the_version_before_go_on(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_version_before_late_rows_goes_on(tmp_path: Path) -> None:
     letters = JsonlFile(tmp_path / "letters.jsonl")
     source = [{"le": 1, "v": 2}, {"le": None}, {"le": 4, "v": 4}, {"le": None}]
     for given in (source[:2], source):
-        counts.serve(
-            Steps(*([each] for each in given)), calling(id), checkpoint=tmp_path / "state", once=True, dead_letters=letters
-        )
+        steps = Steps(*([each] for each in given))
+        counts.serve(steps, calling(id), checkpoint=tmp_path / "state", once=True, dead_letters=letters, late=calling(id))
         record = max((tmp_path / "state" / "served" / "positions").glob("[0-9]*"), key=lambda path: int(path.name))
         held = json.loads(record.read_text())
-        held["letters"], held["letter_batches"] = held.pop("sides")["letters"]
+        del held["late"], held["late_batches"]
         record.write_text(json.dumps(held))
     assert [json.loads(line)["le"] for line in letters.path.read_text().splitlines()] == [0, 1]
 
