@@ -9,10 +9,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from streamdsl.commands import catalog_command, check_udm_command, doctor_command, explain_command, timeline_command, top_command
+from streamdsl.commands import (
+    bench_command,
+    catalog_command,
+    check_command,
+    check_udm_command,
+    debug_command,
+    doctor_command,
+    explain_command,
+    replay_command,
+    timeline_command,
+    top_command,
+)
 from streamdsl.errors import StreamDslError
 from streamdsl.extras import own_version
 from streamdsl.jobs import command
+from streamdsl.jobs.job_file import secrets_hidden, with_job
 
 AddOptions: TypeAlias = Callable[[argparse.ArgumentParser], None]
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -20,8 +32,16 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 2 if it fails, 130 if it is interrupted, 141 if nobody reads what it prints."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(given)
+    with secrets_hidden() as secrets:
+        return _status(options, given[1:], secrets)
+
+
+def _status(options: argparse.Namespace, given: Sequence[str], secrets: dict[str, str]) -> int:
     try:
+        if getattr(options, "job", None):
+            options = with_job(options, given, secrets)
         status: int = options.run(options)
         sys.stdout.flush()
     except StreamDslError as error:
@@ -47,12 +67,6 @@ def _demo(options: argparse.Namespace) -> int:
     return demo(YEAR if options.all else FEBRUARY, options.out, spark=not options.no_spark)
 
 
-def _check(options: argparse.Namespace) -> int:
-    from streamdsl.checks.check_command import check_named
-
-    return max(map(check_named, options.queries))
-
-
 def _run(options: argparse.Namespace) -> int:
     from streamdsl.jobs.command import run_command
 
@@ -67,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, add_options: AddOptions, run: Run, help: str, description: str) -> None:
         added = commands.add_parser(name, help=help, description=description)
         add_options(added)
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, parser=added)
 
     add(
         "demo",
@@ -85,8 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "check",
-        _check_options,
-        _check,
+        check_command.add_options,
+        check_command.check_named,
         "say what is wrong with queries before they run",
         "Prints what sd.checks.check finds, with file and line. The exit status: 1 for a warning, 2 for no query.",
     )
@@ -103,6 +117,27 @@ def _parser() -> argparse.ArgumentParser:
         timeline_command.timeline_of_named,
         "draw a run of a query over files",
         "Runs a query over files on the local engine, and prints its input above its output on one axis of time.",
+    )
+    add(
+        "debug",
+        debug_command.add_options,
+        debug_command.debug_named,
+        "write and open the debugger's page of a query over files",
+        "Runs a query over files on the local engine, and writes a page that says where each answer comes from.",
+    )
+    add(
+        "replay",
+        replay_command.add_options,
+        replay_command.replay_into_named,
+        "play what was recorded into a query",
+        "Plays JSON lines of physical events into a query, at once or at a speed, and prints or writes its output.",
+    )
+    add(
+        "bench",
+        bench_command.add_options,
+        bench_command.bench_named,
+        "time a query over files, or over made events",
+        "Prints how long a query takes for an event, by operator, beside reading its input alone.",
     )
     add(
         "catalog",
@@ -140,8 +175,3 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
     add("--all", action="store_true", help="the whole year of 336,776 flights instead of February")
     add("--out", type=Path, default=Path("demo-results"), metavar="DIR", help="where to write (default: %(default)s)")
     add("--no-spark", action="store_true", help="run the local half only")
-
-
-def _check_options(parser: argparse.ArgumentParser) -> None:
-    text = "a query, by its name in a module that can be imported"
-    parser.add_argument("queries", nargs="+", metavar="module:query", help=text)

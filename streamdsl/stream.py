@@ -1313,6 +1313,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         emit: EmitMode | Emit = "speculative",
         once: bool = False,
         dead_letters: connect.Sink | None = None,
+        late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
         metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
@@ -1322,7 +1323,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         positions of the sources and the output of each, so that the same call goes on where it stopped, killed or not; without
         it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
         the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
-        which names it. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`);
+        which names it. Events that a source drops or adjusts (`on_violation`, `max_jump`) go to `late`, each with the CTI that it
+        broke. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`);
         `metrics="127.0.0.1:9464"` answers Prometheus and probes of health there, `metrics="otel"` tells OpenTelemetry
         (docs/monitoring.md). `sinks={"speculative": table, "final": archive}` gives each its rows in a way of its own, from one
         state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or job, `SinkError`, and what sources and
@@ -1344,7 +1346,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
-        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch, metrics)
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
 
     async def serve_async(
         self,
@@ -1356,6 +1358,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         emit: EmitMode | Emit = "speculative",
         once: bool = False,
         dead_letters: connect.Sink | None = None,
+        late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
         metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
@@ -1377,7 +1380,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import in_thread, serve
 
-        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch, metrics))
+        return await in_thread(
+            partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
+        )
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.

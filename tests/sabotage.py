@@ -1140,6 +1140,13 @@ SABOTAGES = (
         "tables_are_exact_however",
     ),
     Sabotage(
+        "a job that goes on does not give the side sinks what they lack",
+        "streamdsl/connect/runner.py",
+        "            each.resume(self._ledger.last, self._batches.stream)\n",
+        "            pass\n",
+        "tables_are_exact",
+    ),
+    Sabotage(
         "a job reads its sources from their begin again",
         "streamdsl/connect/runner.py",
         "source.open(last.positions.get(name))",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,4 +84,6 @@ def _pyplot() -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "docs")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.oop", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="docs", metavar="FOLDER", help="where to draw (default: %(default)s)")
+    main(parser.parse_args().folder)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Final
 
+from streamdsl.commands.json_report import add_json_option, print_json
 from streamdsl.errors import QueryError
 from streamdsl.naming import imported, is_udm
 from streamdsl.udm.function_modules import FunctionModule
@@ -24,6 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a module or a package, by its name or its path; without one: the built-in modules and those of distributions",
     )
+    add_json_option(parser)
 
 
 def print_catalog(options: argparse.Namespace) -> int:
@@ -31,9 +34,12 @@ def print_catalog(options: argparse.Namespace) -> int:
     if options.module is None:
         from streamdsl.udm.repository import repository
 
-        print(repository.catalog())
+        found = repository.catalog()
     else:
-        print(catalog_of(_dotted(options.module)))
+        found = catalog_of(_dotted(options.module))
+    if options.json:
+        return print_json({**asdict(each), "state": "absent" if each.error else "ok"} for each in found)
+    print(found)
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from streamdsl.commands.json_report import add_json_option, part, print_json
 from streamdsl.errors import UdmLawViolation
 from streamdsl.naming import named_udm
 
@@ -19,6 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--examples", type=int, default=30, metavar="N", help="how many for each law (default: %(default)s)")
     add("--seed", type=int, default=0, metavar="N", help="the same seed gives the same examples (default: %(default)s)")
+    add_json_option(parser)
 
 
 def check_udm_named(options: argparse.Namespace) -> int:
@@ -27,8 +29,14 @@ def check_udm_named(options: argparse.Namespace) -> int:
 
     udm = named_udm(options.udm, "check-udm")
     try:
-        print(check_udm(udm, seed=options.seed, examples=options.examples))
+        report = check_udm(udm, seed=options.seed, examples=options.examples)
     except UdmLawViolation as error:
+        if options.json:
+            return print_json([part(error.law, "wrong", udm=error.module, what=str(error))])
         print(error, file=sys.stderr)
         return 1
+    if options.json:
+        held = [part(law, "ok", udm=report.module, examples=examples) for law, examples in report.held.items()]
+        return print_json(held + [part(law, "absent", udm=report.module, what=why) for law, why in report.skipped.items()])
+    print(report)
     return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
+from streamdsl.commands.json_report import add_json_option, print_json
 from streamdsl.extras import own_version
 from streamdsl.installation import OWN, InstalledPart, core, extras, installed, java
 
@@ -16,18 +16,16 @@ _MARKS: Final = {"ok": " ", "absent": "-", "wrong": "!"}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor`."""
-    parser.add_argument("--json", action="store_true", help="as JSON: whether all is sound, and the parts")
+    add_json_option(parser)
 
 
 def doctor(options: argparse.Namespace) -> int:
     """Print the parts of the installation; return 0 if what is installed can work, else 1."""
     parts = _parts()
-    wrong = [part for part in parts if part.state == "wrong"]
     if options.json:
-        said = {"sound": not wrong, "streamdsl": own_version(), "parts": list(map(asdict, parts))}
-        print(json.dumps(said, indent=2, ensure_ascii=False))
-    else:
-        print(f"streamdsl {own_version()}", *_lines(parts), _sum(len(wrong)), sep="\n")
+        return print_json(map(asdict, parts))
+    wrong = [part for part in parts if part.state == "wrong"]
+    print(f"streamdsl {own_version()}", *_lines(parts), _sum(len(wrong)), sep="\n")
     return min(len(wrong), 1)
 
 

@@ -5,14 +5,15 @@ from streamdsl.connect.callables import calling
 from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.iterables import async_iterable, iterable
-from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, PartitionProgress, Position, Promise, Sink, Source
+from streamdsl.connect.recorded_events import replay
 from streamdsl.connect.runner import Served
 from streamdsl.connect.server_sent_events import server_sent_events
-from streamdsl.connect.text_files import csv_file, jsonl_file, replay, stdin_jsonl
+from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.connect.webhook import Webhook
 
 __all__ = [
@@ -44,4 +45,5 @@ __all__ = [
     "sink_at",
     "source_at",
     "stdin_jsonl",
+    "stdout_jsonl",
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from streamdsl.connect.file_folder import file_folder
-from streamdsl.connect.jsonl_sink import JsonlFile
+from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
@@ -16,64 +19,110 @@ from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.errors import QueryError
 from streamdsl.sinks import ParquetTable
 
+
+def _of_topic(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of `servers/topic` that makes what another one makes of topic and servers."""
+
+    @functools.wraps(make)
+    def made(path: str, **settings: Any) -> Any:
+        servers, _, topic = path.rpartition("/")
+        if not servers or not topic:
+            raise QueryError(f"{path!r} does not say servers and topic", hint="kafka://host:9092,other:9092/topic")
+        return make(topic, servers, **settings)
+
+    return made
+
+
 _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "csv": csv_file,
     "folder": file_folder,
     "jsonl": jsonl_file,
-    "kafka": lambda path, **settings: kafka_topic(*_topic_and_servers(path), **settings),
-    "stdin": lambda path, **settings: stdin_jsonl(**settings),
+    "kafka": _of_topic(kafka_topic),
+    "stdin": lambda path: stdin_jsonl(),
 }
 _SINKS: Final[dict[str, Callable[..., Sink]]] = {
     "jsonl": JsonlFile,
-    "kafka": lambda path, **settings: KafkaTopic(*_topic_and_servers(path), **settings),
+    "kafka": _of_topic(KafkaTopic),
     "parquet": ParquetTable,
+    "stdout": lambda path: stdout_jsonl(),
 }
 
 
 def source_at(address: str, **settings: Any) -> Source:
     """Return the source of an address such as `jsonl://trips.jsonl`, or of a path, which its suffix tells (a folder: its files).
 
-    A package makes others known by an entry point of the group `streamdsl.sources`, whose name is what stands before `://`: a
-    function of the address and of settings by name, which returns a source. Raises `QueryError` for an address of no kind that
-    is known.
+    Settings are given by name, or by the address: `kafka://host:9092/trips?slack=10s`, of which numbers, `true` and `false` are
+    values; one that is a mapping is given by its items, `settings.client.id=trips`. A package makes other kinds known by an
+    entry point of the group `streamdsl.sources`, whose name is what stands before `://`: a function of the whole address and of
+    settings by name, which returns a source. Raises `QueryError` for an address of no kind that is known, and for a setting
+    that its kind does not have.
 
     >>> from streamdsl.connect import source_at
-    >>> source_at("trips.csv"), source_at("jsonl:///data/trips.txt", follow=True)
+    >>> source_at("trips.csv"), source_at("jsonl:///data/trips.txt?follow=true")
     (csv_file('trips.csv'), jsonl_file('/data/trips.txt'))
     """
-    made: Source = _made("source", _SOURCES, address, settings)
+    made: Source = _made("source", _SOURCES, address, settings, {})
     return made
 
 
 def sink_at(address: str, **settings: Any) -> Sink:
-    """Return the sink of an address such as `parquet://trips`, as `source_at` does; the group is `streamdsl.sinks`.
+    """Return the sink of an address such as `parquet://trips?every=1d`, as `source_at` does; the group is `streamdsl.sinks`.
 
     >>> from streamdsl.connect import sink_at
     >>> sink_at("/data/counts.jsonl")
     JsonlFile('/data/counts.jsonl')
     """
-    made: Sink = _made("sink", _SINKS, address, settings)
+    made: Sink = _made("sink", _SINKS, address, settings, {})
     return made
 
 
-def _topic_and_servers(path: str) -> tuple[str, str]:
-    servers, _, topic = path.rpartition("/")
-    if not servers or not topic:
-        raise QueryError(f"{path!r} does not say servers and topic", hint="kafka://host:9092,other:9092/topic")
-    return topic, servers
+def source_of(address: str, wishes: Mapping[str, Any]) -> Source:
+    """Return the source of an address, with those of the settings that are wished which its kind has, and it does not say."""
+    made: Source = _made("source", _SOURCES, address, {}, wishes)
+    return made
 
 
-def _made(what: str, own: Mapping[str, Callable[..., Any]], address: str, settings: Mapping[str, Any]) -> Any:
+def _made(
+    what: str, own: Mapping[str, Callable[..., Any]], address: str, settings: Mapping[str, Any], wishes: Mapping[str, Any]
+) -> Any:
+    """Make a source or a sink: its settings are wishes, those of the address, and others, of which the last one counts."""
     scheme, separator, path = address.partition("://")
     if not separator:
         scheme, path = "folder" if Path(address).is_dir() else Path(address.removesuffix(".gz")).suffix[1:], address
-    if scheme in own:
-        return own[scheme](path, **settings)
     others = entry_points(group=f"streamdsl.{what}s")
-    if scheme in others.names:
-        return others[scheme].load()(address, **settings)
-    known = ", ".join(sorted({*own, *others.names}))
-    raise QueryError(
-        f"no {what} is known for {address!r}; the kinds are: {known}",
-        hint=f"kind://path, or the package that has it, by an entry point of the group streamdsl.{what}s",
-    )
+    if scheme in own:
+        path, _, query = path.partition("?") if separator else (path, "", "")
+        make, place, given = own[scheme], path, {**_settings_in(query), **settings}
+    elif scheme in others.names:
+        make, place, given = others[scheme].load(), address, dict(settings)
+    else:
+        known, shown = ", ".join(sorted({*own, *others.names})), address.rpartition("@")[2]
+        raise QueryError(
+            f"no {what} is known for {shown.partition('?')[0] if separator else shown!r}; the kinds are: {known}",
+            hint=f"kind://path, or the package that has it, by an entry point of the group streamdsl.{what}s",
+        )
+    named = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    has = [each.name for each in named if each.kind is each.KEYWORD_ONLY or each.default is not each.empty]
+    if scheme in own and (unknown := [name for name in given if name not in has]):
+        raise QueryError(
+            f"a {what} of the kind {scheme!r} has no setting {unknown[0]!r}; its settings are: {', '.join(has) or '(none)'}",
+            hint=f"{scheme}://path?setting=value",
+        )
+    return make(place, **{**{name: each for name, each in wishes.items() if name in has}, **given})
+
+
+def _settings_in(query: str) -> dict[str, Any]:
+    """Return the settings that the end of an address says.
+
+    >>> _settings_in("slack=10s&at_once=100&follow=true&settings.client.id=a")
+    {'slack': '10s', 'at_once': 100, 'follow': True, 'settings': {'client.id': 'a'}}
+    """
+    found: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        value = {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else text)
+        first, dot, item = name.partition(".")
+        if dot:
+            found.setdefault(first, {})[item] = value
+        else:
+            found[name] = value
+    return found

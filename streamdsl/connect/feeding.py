@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from streamdsl.connect.bad_records import halves, is_of_record, record_of, text_
 from streamdsl.connect.commits import MicroBatches
 from streamdsl.connect.position_ledger import Progressed
 from streamdsl.connect.protocols import BadRecord, Batch
+from streamdsl.connect.side_outputs import late_row, letter_row
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.query_session import Session
@@ -18,7 +19,7 @@ from streamdsl.errors import InputError, StreamDslError, UserCodeError, without_
 from streamdsl.io.binding import Bound
 from streamdsl.io.readers import bind, read_records
 from streamdsl.plan.node import Source as SourceNode
-from streamdsl.temporal import INFINITY, Cti
+from streamdsl.temporal import INFINITY, Cti, Rejected
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Uncommitted:
 
     progressed: Progressed
     sent: list[Outgoing[Any]] = field(default_factory=list)
-    letters: list[tuple[str, BadRecord]] = field(default_factory=list)
+    letters: list[dict[str, Any]] = field(default_factory=list)
+    late: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
     batches: int = 0
     begun: float | None = None
@@ -58,12 +60,13 @@ class Feeder:
         query: Stream[Any],
         nodes: Mapping[str, SourceNode],
         emits: Sequence[EmitMode | Emit],
-        keeps_letters: bool,
+        keeps: Collection[str],
         batches: MicroBatches,
         where: object,
     ) -> None:
-        self._query, self._nodes, self._emits, self._keeps_letters = query, nodes, emits, keeps_letters
-        self._batches, self._where = batches, where
+        self._query, self._nodes, self._emits = query, nodes, emits
+        self._keeps_letters, self._keeps_late = "letters" in keeps, "late" in keeps
+        self._batches, self._where, self._fed = batches, where, ""
         self.session: Session[Any] | None = None
         self.pending = Uncommitted(Progressed())
 
@@ -115,6 +118,7 @@ class Feeder:
         self.pending.progressed = replace(self.pending.progressed, ended=(*self.pending.progressed.ended, name))
 
     def _feed(self, name: str, data: Any) -> None:
+        self._fed = name
         if isinstance(data, list) and (not data or isinstance(data[0], PhysicalEvent)):
             self._keep(self._session_for(name, None).feed(data, name))
             return
@@ -136,7 +140,12 @@ class Feeder:
         if self.session is None:
             units = {each: Bound(unit, None, lambda: iter(())) for each, unit in progressed.units.items()}
             self.session = self._batches.session(self._query, units, self._emits, self._where)
+            if self._keeps_late:
+                self.session.on_late(self._keep_late)
         return self.session
+
+    def _keep_late(self, late: Sequence[Rejected]) -> None:
+        self.pending.late += [late_row(self._fed, each, self.opened().unit) for each in late]
 
     def _feed_or_refuse(self, name: str, data: Any, places: Sequence[str] | _Numbered) -> None:
         """Push a batch; of one that is refused, push all but the records for which it is."""
@@ -169,7 +178,7 @@ class Feeder:
 
     def _try(self, name: str, parts: Sequence[Any]) -> StreamDslError | None:
         """Push parts of a batch into a session in the state after the last micro-batch; return what it raises."""
-        self.session, self.pending.sent = None, []
+        self.session, self.pending.sent, self.pending.late = None, [], []
         try:
             for part in parts:
                 self._feed(name, part)
@@ -186,7 +195,7 @@ class Feeder:
                 f"a record of the source {name!r} cannot be taken, {bad.where}, {text_of(bad.record):.200}: {bad.reason}",
                 hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
             ) from cause
-        self.pending.letters.append((name, bad))
+        self.pending.letters.append(letter_row(name, bad))
 
 
 @dataclass(frozen=True, slots=True)

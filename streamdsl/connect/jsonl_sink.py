@@ -1,12 +1,14 @@
-"""A sink that appends physical events to a file of JSON lines, exactly once."""
+"""Sinks of physical events as JSON lines: a file, which takes each exactly once, and the standard output."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
+from streamdsl.connect.protocols import Sink
 from streamdsl.errors import SinkError
 from streamdsl.io.locks import SHORT, Lock
 from streamdsl.sinks.commit_file import as_sink_errors, read_commit, write_commit
@@ -59,7 +61,7 @@ class JsonlFile:
                 return
             if not self._commit.exists():
                 write_commit(self._commit, note)
-            lines = [json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in event_table(events).to_pylist()]
+            lines = json_lines(events)
             with open(self.path, "ab") as file:
                 file.truncate(note["size"])
                 file.write("".join(lines).encode())
@@ -77,3 +79,39 @@ class JsonlFile:
         if note["batch"] < 0 and size and not self._commit.exists():
             raise SinkError(f"a file {self.path} exists, and no stream has written it", hint="name another, or remove it")
         return note if LastBatch(note["batch"], note["stream"]).needs(batch, stream, str(self.path)) else None
+
+
+def stdout_jsonl(stream: TextIO | None = None) -> Sink:
+    """Return a sink that prints physical events as `JsonlFile` writes them, to the standard output or another stream.
+
+    It promises `at_least_once`: after a crash the last micro-batch may be printed again.
+
+    >>> import streamdsl as sd
+    >>> from streamdsl.connect import stdout_jsonl
+    >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+    >>> stdout_jsonl().write(session.feed([sd.point("a", 3, {"fare": 7})]), 0)
+    {"kind": "insert", "id": "('window_aggregate_1', 0, 0)", "le": 0, "re": 10, "re_new": null, "n": 1}
+    """
+
+    return _Prints(stream)
+
+
+class _Prints:
+    promise: Final = "at_least_once"
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def __repr__(self) -> str:
+        return "stdout_jsonl()"
+
+    def write(self, events: Any, batch: int, stream: str | None = None) -> None:
+        """Print a micro-batch."""
+        to = self._stream or sys.stdout
+        to.writelines(json_lines(events))
+        to.flush()
+
+
+def json_lines(events: Any) -> list[str]:
+    """Return the physical events of a micro-batch as lines of JSON."""
+    return [json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in event_table(events).to_pylist()]

@@ -20,9 +20,10 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """How far a job has come: the position of each source, those that have ended, their units of time, and what was refused.
+    """How far a job has come: the position of each source, those that have ended, their units of time, and its side outputs.
 
-    `letters` counts bad records, `letter_batches` the micro-batches that had some. The fields' names are part of the format.
+    `letters` and `late` count the rows of side outputs, `letter_batches` and `late_batches` the micro-batches that had some. The
+    fields' names are part of the format.
     """
 
     positions: Mapping[str, Position] = field(default_factory=dict)
@@ -30,6 +31,8 @@ class Progressed:
     units: Mapping[str, Unit] = field(default_factory=dict)
     letters: int = 0
     letter_batches: int = 0
+    late: int = 0
+    late_batches: int = 0
 
     def at(self, source: str, position: Position) -> Progressed:
         """Return this with another position of a source. Raises `QueryError` for one that is no plain data."""

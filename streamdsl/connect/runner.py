@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamdsl.connect.bad_records import letter_table
 from streamdsl.connect.commits import MicroBatches
 from streamdsl.connect.feeding import Feeder, RewindError, Uncommitted
 from streamdsl.connect.measuring import seconds_of_sinks, with_partitions
 from streamdsl.connect.outbox import Outbox
 from streamdsl.connect.position_ledger import PositionLedger
 from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
+from streamdsl.connect.side_outputs import SideOutput
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
@@ -77,12 +78,12 @@ class Runner:
         nodes: Mapping[str, SourceNode],
         sources: Mapping[str, Source],
         sinks: Sequence[tuple[EmitMode | Emit, Sequence[Sink]]],
-        dead_letters: Sequence[Sink],
+        sides: Mapping[str, Sequence[Sink]],
         settings: Settings,
         stop: threading.Event,
     ) -> None:
         self._query, self._nodes, self._sources, self._settings = query, nodes, sources, settings
-        self._sinks, self._dead_letters, self._stop = sinks, dead_letters, stop
+        self._sinks, self._sides, self._stop = sinks, sides, stop
         self._readers: dict[str, OpenSource] = {}
         self._ended: dict[str, OpenSource] = {}
         self._alone = 0
@@ -111,7 +112,7 @@ class Runner:
         with ExitStack() as held:
             if self._settings.metrics or isinstance(self._settings.watch, Live):
                 self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name)))
-            for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
+            for sink in chain(*(sinks for _, sinks in self._sinks), *self._sides.values()):
                 held.callback(getattr(sink, "close", _nothing))
             if isinstance(self._settings.watch, Live):
                 held.callback(self._settings.watch.stop)
@@ -130,14 +131,14 @@ class Runner:
     def _begin(self, checkpoint: Path, lock: Lock) -> None:
         folder = checkpoint / "served"
         self._ledger = PositionLedger(folder / "positions")
-        self._letterbox = Outbox(folder / "letters", self._dead_letters)
+        self._outputs = {kind: SideOutput(kind, folder / kind, sinks) for kind, sinks in self._sides.items()}
         self._outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
         self._batches = MicroBatches(folder, self._ledger, self._outboxes, lock)
-        letters, emits = bool(self._dead_letters), [emit for emit, _ in self._sinks]
-        self._feeder = Feeder(self._query, self._nodes, emits, letters, self._batches, checkpoint)
+        emits = [emit for emit, _ in self._sinks]
+        self._feeder = Feeder(self._query, self._nodes, emits, self._sides, self._batches, checkpoint)
         self._batches.resume()
-        if self._ledger.last.letter_batches:
-            self._letterbox.resume(self._ledger.last.letter_batches - 1, self._batches.stream)
+        for each in self._outputs.values():
+            each.resume(self._ledger.last, self._batches.stream)
 
     def _open(self) -> None:
         """Open each source that has not ended where the last micro-batch has left it."""
@@ -220,19 +221,16 @@ class Runner:
         self._batches.check()
         session = self._feeder.opened()
         sent = Outgoing.joined(pending.sent, session)
-        tables = [sent.to_arrow(), *(each.fetch().to_arrow() for each in session.subscriptions)]
+        tables = [sent.to_arrow(), *(other.fetch().to_arrow() for other in session.subscriptions)]
         data = session.snapshot(trust=True)
-        letters, number = _letters(pending), pending.progressed.letter_batches
-        if letters is not None:
-            self._letterbox.check(number, self._batches.stream)
-            self._letterbox.store(number, letters)
-            counted = pending.progressed.letters + letters.num_rows
-            pending.progressed = replace(pending.progressed, letters=counted, letter_batches=number + 1)
+        for kind, rows in (("letters", pending.letters), ("late", pending.late)):
+            if kind in self._outputs:
+                pending.progressed = self._outputs[kind].store(rows, pending.progressed, self._batches.stream)
         batch = self._batches.commit(tables, data, lambda batch: self._ledger.take(batch, pending.progressed))
         durable = time.perf_counter()
         self._batches.deliver(batch, tables)
-        if letters is not None:
-            self._letterbox.deliver(number, letters, self._batches.stream)
+        for each in self._outputs.values():
+            each.deliver(self._batches.stream)
         self._ledger.forget()
         self._alone = max(0, self._alone - 1)
         self._feeder.begin(pending.progressed)
@@ -257,16 +255,16 @@ class Runner:
         taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
         self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
         if bad:
-            source, first = pending.letters[0]
-            why = (bad, first.where, first.reason[:200])
-            self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": source})
+            first = pending.letters[0]
+            why = (bad, first["place"], first["reason"][:200])
+            self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": first["source"]})
         if self._monitor is not None:
             since = seconds if pending.begun is None else time.monotonic() - pending.begun
             told = MicroBatch(
                 number=batch,
                 rows_in=pending.rows,
                 rows_out=rows_out,
-                bad_records=Counter(source for source, _ in pending.letters),
+                bad_records=Counter(letter["source"] for letter in pending.letters),
                 seconds=since,
                 commit_seconds=seconds,
                 checkpoint_seconds=durable,
@@ -298,10 +296,6 @@ class Runner:
     def _sources_now(self) -> Sequence[SourceStatus]:
         session = self._feeder.session
         return () if session is None else self._status().sources
-
-
-def _letters(pending: Uncommitted) -> Any:
-    return letter_table(pending.letters, pending.progressed.letters) if pending.letters else None
 
 
 def _nothing() -> None:

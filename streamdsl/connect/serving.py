@@ -38,6 +38,7 @@ def serve(
     emit: EmitMode | Emit,
     once: bool,
     dead_letters: Sink | None,
+    late: Sink | None,
     watch: Watch | None,
     metrics: Metrics,
     stop: threading.Event | None = None,
@@ -45,14 +46,14 @@ def serve(
     """Run a query as a job; see `Stream.serve`."""
     nodes = running.runnable_sources(query._node)
     given = _sources(sources, nodes, query)
-    letters = [] if dead_letters is None else _sinks(dead_letters)
+    sides = {kind: _sinks(sink) for kind, sink in (("letters", dead_letters), ("late", late)) if sink is not None}
     rows = float(every) if type(every) is int else float("inf")
     seconds = float("inf") if type(every) is int else _seconds(every)
     if min(rows, seconds) <= 0:
         raise QueryError(f"every is a positive duration, or a number of rows, not {every!r}")
     settings = Settings(rows, seconds, once, watch, metrics, "" if checkpoint is None else str(checkpoint))
     stop = threading.Event() if stop is None else stop
-    runner = Runner(query, nodes, given, _by_emit(sinks, emit), letters, settings, stop)
+    runner = Runner(query, nodes, given, _by_emit(sinks, emit), sides, settings, stop)
     with stopped_by_signals(stop):
         if checkpoint is not None:
             return runner.run(Path(checkpoint))

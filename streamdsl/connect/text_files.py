@@ -157,11 +157,6 @@ class _StreamReader(OpenSource):
         return Batch(items, self._lines, bad, places)
 
 
-def replay(path: str | os.PathLike[str], *, follow: bool = False) -> Source:
-    """Return a source of the physical events that a `JsonlFile` has written, CTIs included; ids are texts."""
-    return jsonl_file(path, follow=follow)
-
-
 def json_object(text: str) -> dict[str, Any]:
     """Return the object of a JSON text. Raises `InputError` for anything else."""
     found = loads(text)

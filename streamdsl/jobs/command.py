@@ -1,4 +1,4 @@
-"""The command `streamdsl run`: its options, and the job that it runs."""
+"""The command `streamdsl run`: its options, and the job that it runs, of files or from sources to sinks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
 from streamdsl.io.formats import BY_SUFFIX, FORMATS
 from streamdsl.io.locks import Lock
+from streamdsl.jobs import served_job
 from streamdsl.jobs.arriving_files import ArrivingFiles
 from streamdsl.jobs.atomic_output import atomic_output
 from streamdsl.jobs.input_options import add_input_options, query_and_inputs, ticks_or_text
@@ -21,15 +22,17 @@ from streamdsl.jobs.status_line import StatusLine
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    add_input_options(parser)
+    add_input_options(parser, is_optional=True)
     add = parser.add_argument
-    add("--output", required=True, type=Path, metavar="PATH", help="where to write")
+    add("--job", metavar="NAME", help="options by name, in streamdsl.toml or pyproject.toml; those given here count")
+    add("--output", type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
     add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
     add("--checkpoint", type=Path, metavar="DIR", help="makes the job a stream, which can be stopped and run again")
     add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
     add("--emit", choices=EMIT_MODES, default="speculative", help="when a stream's results go out (default: %(default)s)")
-    add("--every", type=ticks_or_text, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
+    every = "a file of the table for each stretch of LEs so long; with --sink: how long a micro-batch is, or how many rows"
+    add("--every", type=ticks_or_text, metavar="DURATION", help=every)
     add(
         "--bad-files",
         choices=BAD_FILES,
@@ -37,12 +40,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="of a stream: end at a file that cannot be taken (default), or name and pass it",
     )
     add("--shards", type=int, metavar="N", help="of a stream on Spark")
+    served_job.add_options(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Run a job; return 0, 2 if it was refused or has failed, 130 if it was interrupted."""
     try:
-        _run(_job(options), options.engine)
+        if served_job.is_served(options):
+            served_job.report(served_job.job_of(options).run())
+        else:
+            _run(_job(options), options.engine)
     except StreamDslError as error:
         print(error, file=sys.stderr)
         return 2
@@ -68,9 +75,15 @@ def _job(options: argparse.Namespace) -> Job:
     """Return the job that the options name; raises `QueryError` with all that is wrong with them."""
     mistakes = Mistakes()
     query, inputs = query_and_inputs(options, "run", mistakes, later=options.checkpoint is not None)
-    kind = options.format or ("table" if options.checkpoint else mistakes.of(_format_by_name, options.output))
     settings = {name: getattr(options, name) for name in SETTINGS}
-    mistakes.note(wrong_settings(options.output, kind, **settings))
+    kind = options.format or ("table" if options.checkpoint else None)
+    if options.output is None:
+        mistakes.note(
+            [QueryError("nothing says where the answer goes", hint="--output path, or --sink address of a job of sources")]
+        )
+    else:
+        kind = kind or mistakes.of(_format_by_name, options.output)
+        mistakes.note(wrong_settings(options.output, kind, **settings))
     mistakes.refuse()
     assert query is not None
     assert kind is not None
@@ -116,6 +129,11 @@ def _stream(job: Job, engine: str, line: StatusLine) -> None:
             "the inputs of a stream are folders in which files arrive", hint="without --checkpoint files are read once"
         )
     assert job.checkpoint is not None
+    if (job.checkpoint / "served").exists():
+        raise QueryError(
+            f"the checkpoint {job.checkpoint} is that of a job from sources to sinks",
+            hint="go on with --source and --sink, or name another one",
+        )
     with Lock(job.checkpoint / "lock", f"the checkpoint {job.checkpoint}", CheckpointError) as lock:
         if engine == "spark":
             from streamdsl.spark.file_job import run_stream

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from streamdsl.errors import QueryError
 from streamdsl.jobs.input_files import JobInput, inputs_of, with_lifetime_columns
 from streamdsl.jobs.mistakes import Mistakes
 from streamdsl.naming import named_query
@@ -12,13 +13,24 @@ from streamdsl.running import runnable_sources
 from streamdsl.stream import Stream
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add the query and the options that say what its sources read."""
+def add_query_options(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
+    """Add the query, which a job of a file may name, and the columns of the lifetimes of its sources."""
     add = parser.add_argument
-    add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
-    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
+    add(
+        "query",
+        nargs="?" if is_optional else None,
+        metavar="module:query",
+        help="a query, by its name in a module that can be imported",
+    )
     add("--start", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of LEs in the inputs, or in one's")
     add("--end", action="append", default=[], metavar="[NAME=]COLUMN", help="the column of REs; without it rows are points")
+
+
+def add_input_options(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
+    """Add the query and the options that say what its sources read."""
+    add_query_options(parser, is_optional=is_optional)
+    add = parser.add_argument
+    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
     add("--until", type=ticks_or_text, metavar="TIME", help="where a run over unending rows ends")
 
 
@@ -29,15 +41,17 @@ def query_and_inputs(
 
     What is wrong with them is noted as mistakes; without a query that can run there are no inputs.
     """
-    query = mistakes.of(_query, options, command)
+    query = mistakes.of(query_of, options, command)
     named = None if query is None else mistakes.of(runnable_sources, query._node)
     if query is None or named is None:
         return query, {}
     return query, inputs_of(options.input, named, list(query._bindings), mistakes, later)
 
 
-def _query(options: argparse.Namespace, command: str) -> Stream[Any]:
+def query_of(options: argparse.Namespace, command: str) -> Stream[Any]:
     """Return the query that the options name, with the columns of lifetimes that they name."""
+    if options.query is None:
+        raise QueryError("no query is named", hint="streamdsl run module:query, or --job name")
     found = named_query(options.query, command)
     return Stream(with_lifetime_columns(found._node, options.start, options.end), found._bindings)
 

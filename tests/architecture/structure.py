@@ -67,7 +67,7 @@ BESIDE: Final[dict[str, set[str]]] = {
     "jobs": PLAN | {"connect", "emit", "engine", "io", "monitoring", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "installation": set(),
-    "commands": {"errors", "extras", "installation", "jobs", "monitoring", "naming", "temporal", "udm"},
+    "commands": {"emit", "errors", "extras", "installation", "jobs", "monitoring", "naming", "running", "temporal", "udm"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
     "demo": PLAN | {"installation", "io", "monitoring", "streamdsl", "testing"},
     "cli": {"commands", "errors", "extras", "jobs"},

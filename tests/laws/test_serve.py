@@ -6,11 +6,13 @@ killed at random moments.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import signal
 import sqlite3
 import time
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,13 +27,17 @@ from streamdsl.temporal import CHT
 from tests.laws.power import KILLED, cut_off_after, exit_after
 from tests.laws.profiles import MANY
 
-trips, zones = sd.source("trips", unit="tick"), sd.source("zones", unit="tick")
-QUERIES = {
-    "rows": trips.where(lambda e: e.fare > 2),
-    "windows": trips.group_by("zone").tumbling_window(10).aggregate(n=sd.count(), fare=sd.sum(lambda e: e.fare)),
-    "snapshots": trips.snapshot_window().aggregate(most=sd.max(lambda e: e.fare)),
-    "semi join": trips.semi_join(zones, on="zone"),
-}
+
+def queries(on_violation: Any = "error") -> dict[str, sd.Stream[Any]]:
+    trips, zones = (sd.source(name, unit="tick", on_violation=on_violation) for name in ("trips", "zones"))
+    return {
+        "rows": trips.where(lambda e: e.fare > 2),
+        "windows": trips.group_by("zone").tumbling_window(10).aggregate(n=sd.count(), fare=sd.sum(lambda e: e.fare)),
+        "snapshots": trips.snapshot_window().aggregate(most=sd.max(lambda e: e.fare)),
+        "semi join": trips.semi_join(zones, on="zone"),
+    }
+
+
 EMITS = ("speculative", "watermark", "final")
 KILLS = 20
 
@@ -59,21 +65,39 @@ def events(rng: Random, source: str, endless: bool = False) -> list[Any]:
     return found
 
 
+def with_late(rng: Random, given: list[Any], part: object = "") -> list[Any]:
+    """Return events among which some are late: behind a CTI, or retractions of one that is."""
+    found, cti, late = list[Any](), -20, 0
+    for event in given:
+        found.append(event)
+        cti = max(cti, event.time) if isinstance(event, sd.Cti) else cti
+        if cti > -20 and rng.random() < 0.4:
+            le, late = cti - rng.randint(1, 9), late + 1
+            found.append(sd.Insert(f"late{part}-{late}", le, le + rng.randint(1, 12), {"zone": "A", "fare": late}))
+            if rng.random() < 0.3:
+                found.append(sd.Retract(found[-1].id, le, found[-1].re, le, found[-1].payload))
+    return found
+
+
 class Case:
     """A query with its input, and the sinks in a folder."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         rng = Random(seed)
-        self.folder, self.name, self.emit = folder, rng.choice(list(QUERIES)), rng.choice(EMITS)
-        self.query, self.every = QUERIES[self.name], rng.choice((1, 2, 5, 100))
+        self.folder, self.name, self.emit = folder, rng.choice(list(queries())), rng.choice(EMITS)
+        self.every = rng.choice((1, 2, 5, 100))
         names = ("trips", "zones") if self.name == "semi join" else ("trips",)
         self.is_endless = self.name != "windows"  # which would be without end too
         self.given = {name: events(rng, name, self.is_endless) for name in names}
         self.at_once = rng.randint(1, 4)
         self.emits = rng.choice([(), ("speculative", "final"), ("final", "watermark"), ("final", sd.emit.Emit(every=2))])
+        self.on_violation = rng.choice(("error", "drop", "adjust"))
+        self.query = queries(self.on_violation)[self.name]
+        if self.on_violation != "error":
+            self.given = {name: with_late(rng, given) for name, given in self.given.items()}
 
     def __repr__(self) -> str:
-        return f"{self.name}, {self.emits or self.emit}, every {self.every}, {self.given}"
+        return f"{self.name}, {self.emits or self.emit}, {self.on_violation}, every {self.every}, {self.given}"
 
     def sinks(self) -> list[Sink]:
         database = DatabaseTable(lambda: sqlite3.connect(self.folder / "rows.db"), "rows")
@@ -92,10 +116,12 @@ class Case:
             checkpoint=self.folder / "state",
             every=self.every,
             emit="speculative" if self.emits else self.emit,  # type: ignore[arg-type]
+            late=DatabaseTable(lambda: sqlite3.connect(self.folder / "late.db"), "late"),
         )
 
     def check(self) -> None:
-        """Raise unless both tables are what the input means."""
+        """Raise unless both tables are what the input means, and each late event was told of once."""
+        assert self.late_rows() == self.late_events()
         history = self.query.run(self.given, engine="reference").cht()
         expected, fields = rows_of(history), list(next(iter(history)).payload) if len(history) else []
         found = pq.read_table(self.folder / "rows").to_pylist() if (self.folder / "rows").exists() else []
@@ -111,6 +137,26 @@ class Case:
         # A field that has been null so far has no column yet.
         shown = [{name: payload.get(name) for name in fields} for payload in payloads]
         assert sorted(repr((le, re, payload)) for (le, re, *_), payload in zip(rows, shown, strict=True)) == expected
+
+    def late_rows(self) -> list[tuple[Any, ...]]:
+        """Return what the sink of late events has, by source in order of arrival; the numbers are without gaps."""
+        with closing(sqlite3.connect(self.folder / "late.db")) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'late'").fetchall():
+                return []
+            rows = connection.execute("SELECT le, source, record, reason, cti FROM late ORDER BY le").fetchall()
+        assert [row[0] for row in rows] == list(range(len(rows)))
+        told = [(source, json.loads(record)["id"], reason, cti) for _, source, record, reason, cti in rows]
+        return sorted(told, key=itemgetter(0))
+
+    def late_events(self) -> list[tuple[Any, ...]]:
+        """Return the late events of the input, as a session hands them over that is never cut off."""
+        found, session = list[tuple[Any, ...]](), self.query.open()
+        for name, given in self.given.items():
+            late = list[sd.temporal.Rejected]()
+            session.on_late(late.extend)
+            session.push(given, name)
+            found += [(name, each.event.id, each.reason, str(each.cti)) for each in late]
+        return found
 
 
 def rows_of(cht: CHT[Any]) -> list[str]:
@@ -143,7 +189,8 @@ class SlowCase(Case):
         self.every = 5
 
     def part(self, rng: Random, name: str, n: int) -> list[Any]:
-        return events(rng, f"{name}{n}-", self.is_endless)
+        found = events(rng, f"{name}{n}-", self.is_endless)
+        return found if self.on_violation == "error" else with_late(rng, found, n)
 
 
 def moved(given: list[Any], n: int) -> list[Any]:

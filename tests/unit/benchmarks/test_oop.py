@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +16,8 @@ from benchmarks.oop import band, memory, rate, split
 from benchmarks.oop.arrivals import SECOND, Stream, arrive
 from benchmarks.oop.measure import held
 from streamdsl.progress import Tuple
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_streams_arrive_by_time_and_keep_their_punctuation() -> None:
@@ -62,3 +68,11 @@ def test_the_ring_buffer_overflows_at_the_rate_that_a_pause_allows() -> None:
     assert rate.supported(steady) == pytest.approx(1e6, rel=0.15)
     steady[2_000] += 1.0
     assert rate.supported(steady) == pytest.approx(rate.RING, rel=0.05)
+
+
+def test_help_runs_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.oop", "--help"]
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", "usage: python -m benchmarks.oop [-h] [FOLDER]")
+    assert list(tmp_path.iterdir()) == []

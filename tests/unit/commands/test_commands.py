@@ -1,13 +1,16 @@
-"""`streamdsl explain`, `timeline`, `catalog` and `check-udm`: they print what the same calls give in a program."""
+"""The commands besides `run`, `demo` and `doctor`: they print what the same calls give in a program."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree
 
 import pytest
@@ -18,8 +21,22 @@ from streamdsl.testing import check_udm
 from udm_examples.median import Median
 
 ROOT: Final = Path(__file__).parents[3]
-COMMANDS: Final = ("demo", "run", "check", "explain", "timeline", "catalog", "check-udm", "top", "doctor")
+COMMANDS: Final = (
+    "demo",
+    "run",
+    "check",
+    "explain",
+    "timeline",
+    "debug",
+    "replay",
+    "bench",
+    "catalog",
+    "check-udm",
+    "top",
+    "doctor",
+)
 MODULE: Final = '''
+from dataclasses import dataclass
 import streamdsl as sd
 from streamdsl.udm import uda
 from udm_examples.median import Median
@@ -47,6 +64,13 @@ class Share(sd.UDA[float, float]):
         return self.share * sum(payloads)
 
 half = Share(0.5)
+
+@dataclass(frozen=True)
+class Ride:
+    fare: float
+
+paid = sd.source("rides", Ride).where(lambda e: e.fare > 2).tumbling_window(10).aggregate(n=sd.count())
+joined = by_hour.join(sd.source("zones"), on="n")
 '''
 ROWS: Final = [(1, 4, 3.0), (3, 12, 5.0), (5, 6, 1.0), (14, 18, 9.0)]
 
@@ -118,6 +142,120 @@ def test_explain_prints_the_plan_as_an_engine_runs_it(folder: Path, engine: str,
     assert capsys.readouterr().out == f"{query('by_hour').explain(engine)}\n"  # type: ignore[arg-type]
     assert main(["explain", "hours:by_hour", "--rules"]) == 0
     assert capsys.readouterr().out == f"{query('by_hour').explain(rules=True)}\n"
+
+
+RECORDED: Final = (
+    '{"kind": "insert", "id": "a", "le": 1, "re": 4, "re_new": null, "fare": 3.0}',
+    '{"kind": "insert", "id": "b", "le": 3, "re": 12, "re_new": null, "fare": 5.0}',
+    '{"kind": "retract", "id": "b", "le": 3, "re": 12, "re_new": 5, "fare": 5.0}',
+    '{"kind": "cti", "id": null, "le": 12, "re": null, "re_new": null, "fare": null}',
+    '{"kind": "insert", "id": "c", "le": 14, "re": 18, "re_new": null, "fare": 9.0}',
+)
+
+
+def counts(text: str) -> list[tuple[int, int]]:
+    """Return the windows that lines of events bring, with their numbers of rows, but for those that are retracted."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    gone = {(row["id"], row["le"]) for row in rows if row["kind"] == "retract" and row["re_new"] == row["le"]}
+    return [(row["le"], row["n"]) for row in rows if row["kind"] == "insert" and (row["id"], row["le"]) not in gone]
+
+
+@pytest.mark.parametrize("more", [[], ["--speed", "1000"], ["--emit", "final"]], ids=str)
+def test_replay_plays_what_was_recorded(folder: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "rides.jsonl").write_text("\n".join(RECORDED) + "\n")
+    assert main(["replay", "hours:by_hour", "rides.jsonl", *more]) == 0
+    printed = capsys.readouterr()
+    assert counts(printed.out) == [(0, 2), (10, 1)]
+    assert printed.err.startswith("ended: ")
+    assert main(["replay", "hours:by_hour", "rides=rides.jsonl", "--sink", "out.jsonl", *more]) == 0
+    assert counts((folder / "out.jsonl").read_text()) == [(0, 2), (10, 1)]
+
+
+def test_replay_takes_the_time_that_it_is_asked_to(folder: Path) -> None:
+    (folder / "rides.jsonl").write_text("\n".join(RECORDED) + "\n")
+    began = time.monotonic()
+    assert main(["replay", "hours:by_hour", "rides.jsonl", "--speed", "13"]) == 0
+    assert time.monotonic() - began >= 1, "from 1 to 14"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["ride.jsonl"], "the file ride.jsonl cannot be read"),
+        (["trips=rides.jsonl"], "there is no source 'trips'"),
+        (["rides.csv", "--speed", "0"], "a speed is a number above 0"),
+    ],
+)
+def test_replay_says_what_is_wrong(folder: Path, asked: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "hours:by_hour", *asked]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_debug_writes_a_page_and_opens_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    asked = ["debug", "hours:by_hour", "--input", "rides=rides.csv", "--end", "re"]
+    assert main([*asked, "--output", "page.html", "--no-open"]) == 0
+    assert opened == []
+    assert "EventTrace: 4 events in, 5 out is page.html" in capsys.readouterr().err
+    page = (folder / "page.html").read_text()
+    assert "window_aggregate_1" in page
+    assert main([*asked, "--last", "3"]) == 0
+    assert opened[0].startswith("file:///")
+    assert opened[0].endswith("/by_hour.html")
+    assert "no browser could be opened" in capsys.readouterr().err
+    assert main(["debug", "hours:by_hour"]) == 2
+
+
+@pytest.mark.parametrize(("asked", "events"), [(["hours:by_hour", "--input", "rides=rides.csv"], 4), (["hours:paid"], 500)])
+def test_bench_says_what_an_event_costs(folder: Path, asked: list[str], events: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *asked, "--events", "500", "--repeat", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{events} events, the median of 2 runs"
+    assert [line[:30].strip() for line in lines[1:]][:2] == ["reading alone", "run"]
+    assert "x reading alone" in lines[2]
+    assert main(["bench", *asked, "--events", "500", "--repeat", "2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["parts"]
+    assert {part["name"] for part in said} > {"run", "window_aggregate_1", "taking in and giving out"}
+    assert {part["events"] for part in said} == {events}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["hours:by_hour"], "the source 'rides' declares no payload"),
+        (["hours:paid", "--repeat", "0"], "--repeat and --events are numbers above 0"),
+        (["hours:bound", "--input", "rides=rides.csv"], "there is no source 'rides'"),
+    ],
+)
+def test_bench_says_what_is_missing(folder: Path, asked: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *asked]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_reports_as_json_have_one_shape(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*asked: str) -> tuple[int, dict[str, Any]]:
+        return main([*asked, "--json"]), json.loads(capsys.readouterr().out)
+
+    reports = {
+        "check": said("check", "hours:by_hour", "hours:joined"),
+        "catalog": said("catalog", "kit"),
+        "holds": said("check-udm", "hours:Median"),
+        "broken": said("check-udm", "hours:first"),
+        "doctor": said("doctor"),
+    }
+    for status, report in reports.values():
+        assert list(report) == ["sound", "streamdsl", "parts"]
+        assert report["sound"] == all(part["state"] != "wrong" for part in report["parts"]) == (status == 0)
+        assert all({"name", "state"} <= set(part) for part in report["parts"])
+    assert {part["query"] for part in reports["check"][1]["parts"]} == {"hours:by_hour", "hours:joined"}
+    assert [part["name"] for part in reports["catalog"][1]["parts"] if part["state"] == "absent"] == ["broken"]
+    assert {part["state"] for part in reports["holds"][1]["parts"]} == {"ok", "absent"}
+    assert [(part["name"], part["state"]) for part in reports["broken"][1]["parts"]] == [("order_insensitive", "wrong")]
+    assert main(["check", "hours:no", "--json"]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_explain_prints_the_plan_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,3 +57,24 @@ def test_an_address_of_no_kind_is_refused_without_its_password() -> None:
     ) as raised:
         sink_at("mongo://me:secret@somewhere/db")
     assert "secret" not in str(raised.value)
+
+
+def test_an_address_says_settings(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"le": 1}\n{"le": 2}\n')
+    polled = source_at(f"jsonl://{tmp_path / 'a.jsonl'}?at_once=1&follow=true").open(None).poll(0)
+    assert isinstance(polled, Batch)
+    assert polled.data == [{"le": 1}]
+    polled = source_at(f"jsonl://{tmp_path / 'a.jsonl'}?at_once=1", at_once=2).open(None).poll(0)
+    assert isinstance(polled, Batch)
+    assert len(polled.data) == 2, "what is given by name counts"
+
+
+def test_a_setting_that_a_kind_does_not_have_is_refused() -> None:
+    with pytest.raises(sd.errors.QueryError, match=r"'jsonl' has no setting 'folow'; its settings are: follow, decode, at_once"):
+        source_at("jsonl://a?folow=true")
+    with pytest.raises(sd.errors.QueryError, match=r"'parquet' has no setting 'evry'; its settings are: every"):
+        sink_at("parquet://a?evry=1d")
+    with pytest.raises(sd.errors.QueryError, match=r"has no setting 'n'; its settings are: \(none\)"):
+        source_at("stdin://", n=3)
+    with pytest.raises(sd.errors.QueryError, match="its settings are: decode, payload, start, end, slack"):
+        source_at("kafka://host:9092/readings?slak=10s")

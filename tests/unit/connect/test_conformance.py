@@ -99,6 +99,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "a folder": lambda path: file_folder(path / "folder"),
     "a folder that fills": lambda path: file_folder(path / "folder", follow=True),
     "a recording": lambda path: replay(path / "recorded.jsonl"),
+    "a recording at a speed": lambda path: replay(path / "recorded.jsonl", speed=1_000),
 }
 
 

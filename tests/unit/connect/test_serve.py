@@ -251,6 +251,49 @@ def test_a_record_for_which_a_function_fails_is_a_dead_letter(tmp_path: Path) ->
         assert (len(letters), done.bad_records, done.rows_in) == (2, 2, 26)
 
 
+def test_late_events_go_to_a_sink_as_lines_that_are_read_again(tmp_path: Path) -> None:
+    progress = sd.Progress.slack("10s")
+    readings = sd.source("readings", unit="s", progress=progress, on_violation="drop").where(lambda e: e.v > 0)
+    rows = [{"le": f"2026-03-01T00:0{minute}:00Z", "v": n} for n, minute in enumerate((5, 4, 6, 1), 1)]
+    late, again = JsonlFile(tmp_path / "late.jsonl"), list[Any]()
+    readings.serve(iterable(rows, at_once=1), calling(id), late=late, every=1, checkpoint=tmp_path / "state")
+    told = [json.loads(line) for line in late.path.read_text().splitlines()]
+    assert [(each["le"], each["source"], each["cti"][-9:], each["origin"]) for each in told] == [
+        (0, "readings", "00:04:50Z", "Progress.slack('10s') of 'readings', push 1"),
+        (1, "readings", "00:05:50Z", "Progress.slack('10s') of 'readings', push 3"),
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(each["record"] + "\n" for each in told))
+    sd.source("readings", unit="s").serve(jsonl_file(tmp_path / "records.jsonl"), calling(again.extend))
+    assert sorted((row.payload.v, row.le) for row in again[:2]) == [(2, 1772323440), (4, 1772323260)]
+
+
+def test_the_late_events_of_a_batch_with_a_bad_record_are_told_of_once() -> None:
+    def half(v: int) -> int:
+        if v == 3:
+            raise ValueError("no half of 3")
+        return v // 2
+
+    late, letters = list[Any](), list[Any]()
+    query = sd.source("s", unit="tick", on_violation="drop").select(half=lambda e: half(e.v))
+    a, b, c, d = (sd.point(id, le, {"v": v}) for id, le, v in (("a", 5, 2), ("b", 7, 4), ("c", 12, 3), ("d", 3, 6)))
+    query.serve(iterable([a, sd.Cti(9), b, c, d]), calling(id), dead_letters=calling(letters.extend), late=calling(late.extend))
+    assert [json.loads(each.payload.record)["id"] for each in late] == ["b", "d"]
+    assert len(letters) == 1
+
+
+def test_a_checkpoint_of_the_version_before_late_rows_goes_on(tmp_path: Path) -> None:
+    letters = JsonlFile(tmp_path / "letters.jsonl")
+    source = [{"le": 1, "v": 2}, {"le": None}, {"le": 4, "v": 4}, {"le": None}]
+    for given in (source[:2], source):
+        steps = Steps(*([each] for each in given))
+        counts.serve(steps, calling(id), checkpoint=tmp_path / "state", once=True, dead_letters=letters, late=calling(id))
+        record = max((tmp_path / "state" / "served" / "positions").glob("[0-9]*"), key=lambda path: int(path.name))
+        held = json.loads(record.read_text())
+        del held["late"], held["late_batches"]
+        record.write_text(json.dumps(held))
+    assert [json.loads(line)["le"] for line in letters.path.read_text().splitlines()] == [0, 1]
+
+
 @pytest.mark.parametrize("settings", [{}, {"emit": "final", "dead_letters": calling(id)}])
 def test_otherwise_an_error_of_a_function_ends_the_job(settings: Any, tmp_path: Path) -> None:
     query = trips.select(part=lambda e: 1 // e.fare).tumbling_window(10).aggregate(n=sd.count(), m=sd.max(lambda e: e.part))
@@ -375,6 +418,35 @@ def test_what_a_file_has_recorded_is_replayed(tmp_path: Path) -> None:
     by_day.serve(replay(path), calling(again.extend))
     assert first == again
     assert len(first) > 4
+
+
+def test_what_is_replayed_at_a_speed_is_all_and_each_at_its_time(tmp_path: Path) -> None:
+    rows = [{"le": le, "v": le} for le in (0, 100, 50, 200, 300)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for unit, speed in (("tick", 1_000), ("s", 1_000), ("ms", 1)):
+        reader, came, polled = replay(tmp_path / "rows.jsonl", speed=speed, unit=unit).open(None), list[Any](), list[Any]()  # type: ignore[arg-type]
+        began = time.monotonic()
+        while (batch := reader.poll(0.01)) is not END:
+            polled.append(batch)
+            came += [] if batch is None else [(row["v"], time.monotonic() - began, batch.position["line"]) for row in batch.data]
+        assert [v for v, _, _ in came] == [0, 100, 50, 200, 300]
+        assert all(waited >= v / 1_000 for v, waited, _ in came)
+        assert None in polled
+        rest = replay(tmp_path / "rows.jsonl", speed=speed).open({"offset": 0, "line": 0, **polled[0].position}).poll(1)
+        assert isinstance(rest, Batch)
+        assert rest.data == rows[1:3], "a restart begins with the next event, and what is late comes at once"
+
+
+def test_dates_are_replayed_at_their_times(tmp_path: Path) -> None:
+    rows = [{"le": f"2026-03-01T00:00:0{second}Z"} for second in (0, 1, 2)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = replay(tmp_path / "rows.jsonl", speed=4).open(None)
+    assert [len(batch.data) if isinstance(batch, Batch) else batch for batch in (reader.poll(0.1), reader.poll(0.1))] == [1, None]
+    assert [len(batch.data) if isinstance(batch, Batch) else batch for batch in (reader.poll(1), reader.poll(1))] == [1, 1]
+    assert reader.poll(0) is END
+    for speed in (0, -1, float("inf"), "2", True):
+        with pytest.raises(sd.errors.QueryError, match="a speed is a number above 0"):
+            replay("rows.jsonl", speed=speed)  # type: ignore[arg-type]
 
 
 def test_an_error_of_an_asynchronous_job_is_raised() -> None:
