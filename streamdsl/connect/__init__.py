@@ -14,6 +14,7 @@ from streamdsl.connect.runner import Served
 from streamdsl.connect.server_sent_events import server_sent_events
 from streamdsl.connect.text_files import csv_file, jsonl_file, replay, stdin_jsonl
 from streamdsl.connect.webhook import Webhook
+from streamdsl.connect.websocket import websocket
 
 __all__ = [
     "END",
@@ -43,4 +44,5 @@ __all__ = [
     "sink_at",
     "source_at",
     "stdin_jsonl",
+    "websocket",
 ]
