@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from streamdsl.connect.file_folder import file_folder
@@ -12,8 +12,10 @@ from streamdsl.connect.jsonl_sink import JsonlFile
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
+from streamdsl.connect.readable_files import without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.errors import QueryError
+from streamdsl.io.stored_files import is_storage
 from streamdsl.sinks import ParquetTable
 
 _SOURCES: Final[dict[str, Callable[..., Source]]] = {
@@ -32,6 +34,8 @@ _SINKS: Final[dict[str, Callable[..., Sink]]] = {
 
 def source_at(address: str, **settings: Any) -> Source:
     """Return the source of an address such as `jsonl://trips.jsonl`, or of a path, which its suffix tells (a folder: its files).
+
+    `s3://bucket/trips.jsonl`, or another address of a store that fsspec knows, is such a path too.
 
     A package makes others known by an entry point of the group `streamdsl.sources`, whose name is what stands before `://`: a
     function of the address and of settings by name, which returns a source. Raises `QueryError` for an address of no kind that
@@ -63,15 +67,21 @@ def _topic_and_servers(path: str) -> tuple[str, str]:
     return topic, servers
 
 
+def _suffix(path: str) -> str:
+    return PurePosixPath(without_packing(path)).suffix[1:]
+
+
 def _made(what: str, own: Mapping[str, Callable[..., Any]], address: str, settings: Mapping[str, Any]) -> Any:
     scheme, separator, path = address.partition("://")
     if not separator:
-        scheme, path = "folder" if Path(address).is_dir() else Path(address.removesuffix(".gz")).suffix[1:], address
+        scheme, path = "folder" if Path(address).is_dir() else _suffix(address), address
     if scheme in own:
         return own[scheme](path, **settings)
     others = entry_points(group=f"streamdsl.{what}s")
     if scheme in others.names:
         return others[scheme].load()(address, **settings)
+    if what == "source" and is_storage(address):
+        return own[kind if (kind := _suffix(address)) in own else "folder"](address, **settings)
     known = ", ".join(sorted({*own, *others.names}))
     raise QueryError(
         f"no {what} is known for {address.rpartition('@')[2]!r}; the kinds are: {known}",

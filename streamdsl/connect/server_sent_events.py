@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import Position, Source
-from streamdsl.connect.pushed import PushReader, Pushed, ServerEnded
+from streamdsl.connect.pushed import Pushed, PushReader, ServerEnded
 from streamdsl.errors import InputError, QueryError
+from streamdsl.io.stored_files import without_secrets
 
 
 def server_sent_events(
@@ -48,16 +49,6 @@ def connection(url: str, timeout: float) -> http.client.HTTPConnection:
         raise QueryError(f"{without_secrets(url)!r} is no address of HTTP", hint="https://host/path")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     return kind(parts.hostname, parts.port, timeout=timeout)
-
-
-def without_secrets(url: str) -> str:
-    """Return an address as messages show it: names, passwords and what follows `?` may be secrets.
-
-    >>> without_secrets("https://me:secret@example.org:8443/trips?token=secret")
-    'https://example.org:8443/trips'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def target(url: str) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamdsl.connect.kafka_messages import plain_text
-from streamdsl.connect.server_sent_events import connection, target, without_secrets
+from streamdsl.connect.server_sent_events import connection, target
 from streamdsl.errors import SinkError
+from streamdsl.io.stored_files import without_secrets
 from streamdsl.sinks.row_changes import event_table
 
 _PAUSES: Final = (0.2, 1.0, 5.0)

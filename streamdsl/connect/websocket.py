@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import Position, Source
-from streamdsl.connect.pushed import PushReader, Pushed, ServerEnded
-from streamdsl.connect.server_sent_events import without_secrets
+from streamdsl.connect.pushed import Pushed, PushReader, ServerEnded
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need
+from streamdsl.io.stored_files import without_secrets
 
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection

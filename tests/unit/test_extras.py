@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import KafkaTopic, kafka_topic, websocket
+from streamdsl.connect import KafkaTopic, file_folder, kafka_topic, websocket
 
 NUMBERS = sd.from_rows([(1, 5, 7)])
 NEEDED: list[tuple[str, str, Callable[[], object]]] = [
@@ -22,6 +22,7 @@ NEEDED: list[tuple[str, str, Callable[[], object]]] = [
     ("polars", "polars", NUMBERS.to_polars),
     ("confluent_kafka", "kafka", lambda: kafka_topic("readings", "localhost:9092")),
     ("confluent_kafka", "kafka", lambda: KafkaTopic("alarms", "localhost:9092")),
+    ("fsspec", "fsspec", lambda: file_folder("s3://bucket/trips").open(None)),
     ("websockets", "websocket", lambda: websocket("ws://localhost/readings")),
 ]
 

@@ -1,0 +1,63 @@
+"""Files by address: on this machine, and wherever fsspec reads and writes, such as in an object store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from streamdsl.errors import QueryError
+from streamdsl.extras import need
+
+
+def is_stored(path: str | os.PathLike[str]) -> bool:
+    """Say whether a path is an address that is read through fsspec; `file://` is this machine.
+
+    >>> is_stored("s3://bucket/trips.jsonl"), is_stored("file:///data/trips.jsonl"), is_stored("data/trips.jsonl")
+    (True, False, False)
+    """
+    text = os.fspath(path)
+    return "://" in text and not text.startswith("file://")
+
+
+def is_storage(address: str) -> bool:
+    """Say whether an address is of a kind that fsspec knows, if it is installed.
+
+    >>> is_storage("s3://bucket/trips"), is_storage("mongo://server/trips")
+    (True, False)
+    """
+    if find_spec("fsspec") is None:
+        return False
+    from fsspec import available_protocols
+
+    return address.partition("://")[0] in available_protocols()
+
+
+def file_system(address: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+    """Return the file system of fsspec for an address, and the path in it. Raises `QueryError` for one that it does not know.
+
+    >>> file_system("memory://bucket/trips.jsonl")[1]
+    '/bucket/trips.jsonl'
+    """
+    need("fsspec", f"files at {without_secrets(address)}", "fsspec")
+    from fsspec.core import url_to_fs
+
+    try:
+        found, path = url_to_fs(address, **(options or {}))
+    except (ImportError, ValueError) as error:
+        raise QueryError(f"fsspec opens no {without_secrets(address)}: {error}", hint="s3:// needs s3fs, gs:// gcsfs") from None
+    return found, str(path)
+
+
+def without_secrets(url: str) -> str:
+    """Return an address as messages show it: names, passwords and what follows `?` may be secrets.
+
+    >>> without_secrets("https://me:secret@example.org:8443/trips?token=secret"), without_secrets("data/trips.jsonl")
+    ('https://example.org:8443/trips', 'data/trips.jsonl')
+    """
+    if "://" not in url:
+        return url
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
