@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import KafkaTopic, file_folder, kafka_topic, websocket
+from streamdsl.connect import KafkaTopic, database_rows, file_folder, kafka_topic, websocket
 
 NUMBERS = sd.from_rows([(1, 5, 7)])
 NEEDED: list[tuple[str, str, Callable[[], object]]] = [
@@ -23,6 +23,7 @@ NEEDED: list[tuple[str, str, Callable[[], object]]] = [
     ("confluent_kafka", "kafka", lambda: kafka_topic("readings", "localhost:9092")),
     ("confluent_kafka", "kafka", lambda: KafkaTopic("alarms", "localhost:9092")),
     ("fsspec", "fsspec", lambda: file_folder("s3://bucket/trips").open(None)),
+    ("sqlalchemy", "sqlalchemy", lambda: database_rows("sqlite:///trips.db", "trips", by="number")),
     ("websockets", "websocket", lambda: websocket("ws://localhost/readings")),
 ]
 
