@@ -33,7 +33,7 @@ def mariadb() -> Iterator[str]:
         if as_user:
             shutil.chown(folder, USER)
         files = [f"--datadir={folder}/data", *as_user]
-        made = [install, "--no-defaults", *files, "--auth-root-authentication-method=normal", "--skip-test-db"]
+        made = [install, "--no-defaults", *files, "--auth-root-authentication-method=normal"]
         subprocess.run(made, check=True, capture_output=True)
         socket = folder / "socket"
         options = [f"--socket={socket}", "--skip-networking", f"--pid-file={folder}/pid", "--innodb-flush-log-at-trx-commit=0"]

@@ -15,7 +15,7 @@ from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import Batch, End, OpenSource, Position, Source
 from streamdsl.errors import InputError, QueryError, StreamDslError
 from streamdsl.io.layout import PHYSICAL
-from streamdsl.sinks.sql_connections import Connect, connecting, engine_errors, engine_of
+from streamdsl.sinks.sql_connections import Connect, connected, connecting, engine_errors, engine_of
 from streamdsl.sinks.statements import placeholder, quoted
 from streamdsl.temporal import to_duration
 
@@ -201,7 +201,7 @@ class _EngineTable:
         import sqlalchemy
 
         *schema, name = table.split(".")
-        self._connection = engine.connect()
+        self._connection = connected(engine)
         self._column: ColumnClause[Any] = sqlalchemy.column(by)
         found = sqlalchemy.table(name, schema=".".join(schema) or None)
         self._select = sqlalchemy.select(sqlalchemy.text("*")).select_from(found).order_by(self._column)

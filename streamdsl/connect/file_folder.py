@@ -154,13 +154,13 @@ class _FrameReader(OpenSource):
     def __init__(self, open: Callable[[str], IO[bytes]], path: str, read: Callable[[Any], Iterator[Any]], position: int) -> None:
         import pyarrow as pa
 
-        self._path, self._number, self._broken = path, position, pa.ArrowException
-        with file_errors(path, pa.ArrowException):
+        self._path, self._number = path, position
+        with file_errors(path):
             self._file = open(path) if is_stored(path) else pa.OSFile(path)
             self._frames = islice(read(self._file), position, None)
 
     def poll(self, timeout: float) -> Batch | End | None:
-        with file_errors(self._path, self._broken):
+        with file_errors(self._path):
             frame = next(self._frames, None)
         if frame is None:
             return END

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol, cast
 
-from streamdsl.errors import InputError
+from streamdsl.errors import InputError, StreamDslError
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.stored_files import file_system, is_stored, without_secrets
 
@@ -41,6 +41,18 @@ class ReadableFiles(Protocol):
         """Return the files of a folder and of those in it, by their paths below it; None if there is no folder."""
 
 
+@contextmanager
+def file_errors(path: str) -> Iterator[None]:
+    """Translate errors of a file, such as one that is cut off, into `InputError`; stores have many kinds of them."""
+    try:
+        yield
+    except StreamDslError:
+        raise
+    except Exception as error:
+        said = getattr(error, "strerror", None) or ("there is none" if isinstance(error, FileNotFoundError) else error)
+        raise InputError(f"the file {without_secrets(path)} cannot be read: {said}") from error
+
+
 class _HereFiles:
     """The files of this machine."""
 
@@ -65,18 +77,20 @@ class _StoredFiles:
         self._system = file_system(address, options)[0]
 
     def size(self, path: str) -> int | None:
-        self._system.invalidate_cache()
-        return int(self._system.size(path)) if self._system.exists(path) else None
+        with file_errors(path):
+            self._system.invalidate_cache()
+            return int(self._system.size(path)) if self._system.exists(path) else None
 
     def open(self, path: str) -> IO[bytes]:
         return cast(IO[bytes], io.BufferedReader(self._system.open(path, "rb"), _BUFFER))
 
     def below(self, folder: str) -> dict[str, FileFacts] | None:
-        self._system.invalidate_cache()
-        root = self._system._strip_protocol(folder).rstrip("/")
-        found = self._system.find(root, detail=True)
-        if not found and not self._system.isdir(root):
-            return None
+        root = str(self._system._strip_protocol(folder)).rstrip("/")
+        with file_errors(folder):
+            self._system.invalidate_cache()
+            found = self._system.find(root, detail=True)
+            if not found and not self._system.isdir(root):
+                return None
         return {path[len(root) + 1 :]: FileFacts(_time(facts), int(facts["size"])) for path, facts in found.items()}
 
 
@@ -123,14 +137,3 @@ def unpacked(file: IO[bytes], path: str) -> IO[bytes]:
         packed = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
         return cast(IO[bytes], io.BufferedReader(packed, _BUFFER))
     return file
-
-
-@contextmanager
-def file_errors(path: str, *others: type[Exception]) -> Iterator[None]:
-    """Translate errors of a file, such as one that is cut off in the middle, into `InputError`."""
-    broken: tuple[type[Exception], ...] = (OSError, EOFError, *others)
-    try:
-        yield
-    except broken as error:
-        said = getattr(error, "strerror", None) or ("there is none" if isinstance(error, FileNotFoundError) else error)
-        raise InputError(f"the file {without_secrets(path)} cannot be read: {said}") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +50,17 @@ def file_system(address: str, options: Mapping[str, Any] | None = None) -> tuple
     except (ImportError, ValueError) as error:
         raise QueryError(f"fsspec opens no {without_secrets(address)}: {error}", hint="s3:// needs s3fs, gs:// gcsfs") from None
     return found, str(path)
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise whatever a store's own library raises as an `OSError`, as those of files are."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def without_secrets(url: str) -> str:

@@ -63,7 +63,9 @@ class ParquetEvents:
     def _transaction(self, batch: int, stream: str | None) -> Iterator[dict[str, Any] | None]:
         """Lock the folder for a micro-batch, and yield the commit of the last one; None if the folder holds this one."""
         shown = self._folder.shown
-        if self._folder.is_new():
+        with as_sink_errors(f"the folder {shown}"):
+            is_new = self._folder.is_new()
+        if is_new:
             LastBatch().needs(batch, stream, shown)
         with as_sink_errors(f"the folder {shown}"), self._folder.locked():
             text = self._folder.read(_COMMIT)

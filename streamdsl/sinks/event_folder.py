@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import SinkError
 from streamdsl.io.locks import SHORT, Lock
-from streamdsl.io.stored_files import file_system, is_stored, without_secrets
+from streamdsl.io.stored_files import file_system, is_stored, store_errors, without_secrets
 from streamdsl.sinks.table_folder import INTERNAL_FOLDER
 
 
@@ -80,21 +80,23 @@ class _StoredFolder:
         self._path = path.rstrip("/")
 
     def is_new(self) -> bool:
-        return not self._system.exists(f"{self._path}/{INTERNAL_FOLDER}")
+        with store_errors():
+            return not self._system.exists(f"{self._path}/{INTERNAL_FOLDER}")
 
     def names(self) -> list[str]:
-        self._system.invalidate_cache()
-        return sorted(path.rpartition("/")[2] for path in self._system.find(self._path, maxdepth=1))
+        with store_errors():
+            self._system.invalidate_cache()
+            return sorted(path.rpartition("/")[2] for path in self._system.find(self._path, maxdepth=1))
 
     def read(self, name: str) -> bytes | None:
-        self._system.invalidate_cache()
-        try:
+        with store_errors(), suppress(FileNotFoundError):
+            self._system.invalidate_cache()
             return bytes(self._system.cat_file(f"{self._path}/{name}"))
-        except FileNotFoundError:
-            return None
+        return None
 
     def write(self, name: str, data: bytes) -> None:
-        self._system.pipe_file(f"{self._path}/{name}", data)
+        with store_errors():
+            self._system.pipe_file(f"{self._path}/{name}", data)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

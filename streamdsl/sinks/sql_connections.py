@@ -24,7 +24,7 @@ def connecting(given: Connect) -> Callable[[], Any]:
     [(1,)]
     """
     if (engine := engine_of(given)) is not None:
-        return lambda: EngineConnection(engine.connect())
+        return lambda: EngineConnection(connected(engine))
     made: Any = given
 
     def connect() -> Any:
@@ -51,6 +51,12 @@ def engine_of(given: Connect) -> Engine | None:
         raise QueryError(
             f"SQLAlchemy knows no such database: {error}", hint="postgresql+psycopg://user@host/name, with the driver's package"
         ) from None
+
+
+def connected(engine: Engine) -> Connection:
+    """Return a connection of an engine. Raises the driver's own error."""
+    with engine_errors():
+        return engine.connect()
 
 
 @contextmanager

@@ -137,12 +137,12 @@ def test_more_equal_values_than_a_batch_has_are_all_read(any_database: Connect) 
 
 def test_an_open_reader_sees_what_comes_after_a_pause(any_database: Connect) -> None:
     execute(any_database, READINGS, rows("(1, 1, 0, 'a')"))
-    with closing(database_rows(any_database, "readings", by="n", pause="100ms").open(None)) as reader:
+    with closing(database_rows(any_database, "readings", by="n", pause="500ms").open(None)) as reader:
         assert isinstance(reader.poll(0), Batch)
         assert reader.poll(0) is None
         execute(any_database, rows("(2, 1, 0, 'a')"))
         assert reader.poll(0) is None, "the pause is not over"
-        assert isinstance(found := reader.poll(1), Batch)
+        assert isinstance(found := reader.poll(2), Batch)
         assert numbers([found]) == [2]
 
 
@@ -216,3 +216,12 @@ def test_an_address_of_no_database_is_refused_without_its_password() -> None:
     with pytest.raises(QueryError, match="SQLAlchemy knows no such database") as error:
         database_rows("nosuch://me:secret@host/db", "readings", by="n")
     assert "secret" not in str(error.value)
+
+
+def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    address = f"sqlite:///{tmp_path}/none/test.db"
+    with pytest.raises(InputError, match="the table readings cannot be read: unable to open database file"):
+        batches(database_rows(address, "readings", by="n"))
+    with pytest.raises(sqlite3.OperationalError, match="the table alarms cannot be read or written: unable to open"):
+        DatabaseTable(address, "alarms").has(0)
