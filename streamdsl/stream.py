@@ -674,7 +674,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         module = Throttle(to_duration(period, timed._unit))
         return timed._over(algebra.Scan(timed._node, module)) if key is None else timed._sieved(key, module)
 
-    def drop_duplicates(self, key: By[T] | None = None, *, within: DurationLike | None = None) -> Stream[T]:
+    def drop_duplicates(
+        self, key: By[T] | None = None, *, within: DurationLike | None = None, order: By[T] | None = None
+    ) -> Stream[T]:
         """Keep the first row of each key, and drop later ones that start less than `within` after the last row kept (None: all).
 
             time         0         10        20
@@ -684,7 +686,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             within 8     [-A-) [-B-)
                                    [-A-)
 
-        Rows are taken in order of (LE, payload, RE), and `key` is by default the payload. Lifetimes and CTIs stay, where
+        Rows are taken in order of (LE, payload, RE); with `order`, as a sequence number, of (LE, order, payload, RE). The order
+        in which they came is no part of what a stream means. `key` is by default the payload. Lifetimes and CTIs stay, where
         `distinct` joins lifetimes. When a row that was kept goes, or an earlier one comes, those after it of its key are decided
         anew. A key is remembered until the CTI is `within` after its last row kept; without `within`, for ever. Raises
         `QueryError` for a duration that is not positive.
@@ -700,7 +703,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         timed = self._timed(within)
         module = OnlyFirst() if within is None else Unrepeated(to_duration(within, timed._unit))
-        return timed._sieved((lambda e: e) if key is None else key, module)
+        ordered = None if order is None else building.key(order, timed._node.schema)
+        return timed._sieved((lambda e: e) if key is None else key, module, ordered)
 
     @overload
     def fill(
@@ -1584,10 +1588,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def _unit(self) -> Unit | None:
         return self._node.unit
 
-    def _sieved(self, key: Any, module: Sieve[Any]) -> Stream[T]:
-        """Return the rows of each key that a module lets pass."""
+    def _sieved(self, key: Any, module: Sieve[Any], order: Expr | None = None) -> Stream[T]:
+        """Return the rows of each key that a module lets pass, which sees those that start together by `order`."""
         groups: GroupedStream[Any, T] = GroupedStream(self, building.key(key, self._node.schema))
-        return groups._applied(algebra.Scan(groups._group(), module), Whole())
+        group = groups._group()
+        return groups._applied(
+            algebra.Scan(group, module) if order is None else derived.scan_in_order(group, module, order), Whole()
+        )
 
     def _timed(self, *times: object) -> Stream[T]:
         return Stream(in_calendar(self._node, *times), self._bindings)

@@ -1,4 +1,4 @@
-"""Write the tables of file formats (docs/jobs.md) and of today's engines (docs/secret-profiles.md) from the code."""
+"""Write the tables of file formats (docs/jobs.md), engines (docs/secret-profiles.md) and connectors (docs/connectors.md)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def profiles() -> str:
     """Return the table of today's engines: what nothing tells apart is "any", as `tests/witnesses` has it."""
     head = ("engine", "in `secret`", "first window", "reports", "driven by", "looks at", "fed", "out of order", "at the end")
     return table((*head, "recorded with"), [_row(name, engine) for name, engine in engines().items()])
+
+
+def connectors() -> str:
+    """Return the table of connectors: what `make check-connectors ARGS=--record` has found of each."""
+    lines = json.loads((Path(__file__).parent / "connector_reports.json").read_text())
+    rows = [(_in_code(each["connector"]), each["on"], each["promise"], each["cases"], str(len(each["laws"]))) for each in lines]
+    return table(("connector", "on", "promise", "cases", "laws"), rows)
+
+
+def _in_code(connector: str) -> str:
+    name, comma, how = connector.partition(",")
+    return f"`{name}`{comma}{how}"
 
 
 def _row(name: str, engine: Engine) -> tuple[str, ...]:
@@ -81,7 +93,11 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]]) + "\n"
 
 
-TABLES: Final[Mapping[Path, Callable[[], str]]] = {DOCS / "jobs.md": formats, DOCS / "secret-profiles.md": profiles}
+TABLES: Final[Mapping[Path, Callable[[], str]]] = {
+    DOCS / "connectors.md": connectors,
+    DOCS / "jobs.md": formats,
+    DOCS / "secret-profiles.md": profiles,
+}
 
 
 def written(path: Path) -> str:

@@ -15,6 +15,7 @@ from streamdsl.connect.runner import Served
 from streamdsl.connect.server_sent_events import server_sent_events
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.connect.webhook import Webhook
+from streamdsl.connect.websocket import websocket
 
 __all__ = [
     "END",
@@ -46,4 +47,5 @@ __all__ = [
     "source_at",
     "stdin_jsonl",
     "stdout_jsonl",
+    "websocket",
 ]

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -15,8 +15,10 @@ from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
+from streamdsl.connect.readable_files import without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.errors import QueryError
+from streamdsl.io.stored_files import is_storage
 from streamdsl.sinks import ParquetTable
 
 
@@ -51,6 +53,8 @@ _SINKS: Final[dict[str, Callable[..., Sink]]] = {
 def source_at(address: str, **settings: Any) -> Source:
     """Return the source of an address such as `jsonl://trips.jsonl`, or of a path, which its suffix tells (a folder: its files).
 
+    `s3://bucket/trips.jsonl`, or another address of a store that fsspec knows, is such a path too.
+
     Settings are given by name, or by the address: `kafka://host:9092/trips?slack=10s`, of which numbers, `true` and `false` are
     values; one that is a mapping is given by its items, `settings.client.id=trips`. A package makes other kinds known by an
     entry point of the group `streamdsl.sources`, whose name is what stands before `://`: a function of the whole address and of
@@ -82,14 +86,21 @@ def source_of(address: str, wishes: Mapping[str, Any]) -> Source:
     return made
 
 
+def _suffix(path: str) -> str:
+    return PurePosixPath(without_packing(path)).suffix[1:]
+
+
 def _made(
     what: str, own: Mapping[str, Callable[..., Any]], address: str, settings: Mapping[str, Any], wishes: Mapping[str, Any]
 ) -> Any:
     """Make a source or a sink: its settings are wishes, those of the address, and others, of which the last one counts."""
     scheme, separator, path = address.partition("://")
     if not separator:
-        scheme, path = "folder" if Path(address).is_dir() else Path(address.removesuffix(".gz")).suffix[1:], address
+        scheme, path = "folder" if Path(address).is_dir() else _suffix(address), address
     others = entry_points(group=f"streamdsl.{what}s")
+    if what == "source" and scheme not in own and scheme not in others.names and is_storage(address):
+        kind = _suffix(address.partition("?")[0])
+        scheme, path = kind if kind in own else "folder", address
     if scheme in own:
         path, _, query = path.partition("?") if separator else (path, "", "")
         make, place, given = own[scheme], path, {**_settings_in(query), **settings}

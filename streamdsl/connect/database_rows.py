@@ -8,20 +8,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import Batch, End, OpenSource, Position, Source
 from streamdsl.errors import InputError, QueryError, StreamDslError
 from streamdsl.io.layout import PHYSICAL
+from streamdsl.sinks.sql_connections import Connect, connected, connecting, engine_errors, engine_of
 from streamdsl.sinks.statements import placeholder, quoted
 from streamdsl.temporal import to_duration
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnClause
+    from sqlalchemy.engine import Engine
 
 _AT_ONCE: Final = 10_000
 
 
 def database_rows(
-    connect: Callable[[], Any],
+    connect: Connect,
     table: str,
     by: str,
     *,
@@ -33,10 +39,10 @@ def database_rows(
 ) -> Source:
     """Return a source of the rows that are added to a table, in order of a column `by` that grows.
 
-    `connect` returns a connection of the DB-API, as for `sinks.DatabaseTable`; when nothing has come, the table is looked into
-    again after a `pause`. The columns `start` and `end` are LE and RE, by default `le` and `re`. A table with the columns `kind`,
-    `id`, `le`, `re` and `re_new` is a log of physical events, CTIs among them, of which `by` is no part. `where` is a condition
-    in SQL on the rows that are read.
+    `connect` makes a connection of the DB-API, as for `sinks.DatabaseTable`, or is an address or an engine of SQLAlchemy, of any
+    database that it knows; when nothing has come, the table is looked into again after a `pause`. The columns `start` and `end`
+    are LE and RE, by default `le` and `re`. A table with the columns `kind`, `id`, `le`, `re` and `re_new` is a log of physical
+    events, CTIs among them, of which `by` is no part. `where` is a condition in SQL on the rows that are read.
 
     The position is the last value of `by`, with a fingerprint of each row that has it: so rows with equal values may come at
     different times. A row that comes with a smaller value is missed: where transactions that run side by side can commit in
@@ -59,10 +65,15 @@ def database_rows(
         raise QueryError(f"at least one row is read at once, not {at_once}")
     renamed = {given: name for given, name in ((start, "le"), (end, "re")) if given is not None}
     seconds = to_duration(pause, "us") / 10**6
-    select = f"SELECT * FROM {'.'.join(map(quoted, table.split('.')))}"
+    engine = engine_of(connect)
+    opened: Callable[[], _Table]
+    if engine is not None:
+        opened = partial(_EngineTable, engine, table, by, where)
+    else:
+        opened = partial(_DriverTable, connecting(connect), table, by, where)
 
     def reader(position: Position) -> OpenSource:
-        return _TableReader(connect, table, select, by, where, renamed, seconds, at_once, position)
+        return _TableReader(opened, table, by, renamed, seconds, at_once, position)
 
     return MadeSource(f"database_rows({table!r})", reader)
 
@@ -72,24 +83,21 @@ class _TableReader(OpenSource):
 
     def __init__(
         self,
-        connect: Callable[[], Any],
+        opened: Callable[[], _Table],
         table: str,
-        select: str,
         by: str,
-        where: str | None,
         renamed: dict[str, str],
         pause: float,
         at_once: int,
         position: Position,
     ) -> None:
-        self._table, self._select, self._by, self._where = table, select, by, where
+        self._table, self._by = table, by
         self._renamed, self._pause, self._at_once = renamed, pause, at_once
         self._last: Any = position["last"] if position else None
         self._ties = Counter[str](position["ties"] if position else ())
         self._next_look = 0.0
         with self._errors():
-            self._connection = connect()
-            self._mark = placeholder(self._connection)
+            self._opened = opened()
 
     def poll(self, timeout: float) -> Batch | End | None:
         until = time.monotonic() + timeout
@@ -102,7 +110,7 @@ class _TableReader(OpenSource):
                 return None
 
     def close(self) -> None:
-        self._connection.close()
+        self._opened.close()
 
     def _batch(self) -> Batch | None:
         """Return the next rows; if there are none, it is not looked for them again during the pause."""
@@ -119,20 +127,8 @@ class _TableReader(OpenSource):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return rows from the last value on; those with it that have been read are among them."""
-        percent = "%%" if self._mark == "%s" else "%"
-        column = quoted(self._by).replace("%", percent)
-        conditions = [f"({self._where})".replace("%", percent)] if self._where else []
-        if self._ties:
-            conditions.append(f"{column} >= {self._mark}")
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"{self._select.replace('%', percent)}{where} ORDER BY {column} LIMIT {self._mark}"
-        values = (*((self._last,) if self._ties else ()), self._at_once + self._ties.total())
-        with self._errors(), closing(self._connection.cursor()) as cursor:
-            cursor.execute(query, values)
-            names = [each[0] for each in cursor.description]
-            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-            self._connection.rollback()  # so that the next look sees what has come since
-        return found
+        with self._errors():
+            return self._opened.rows(self._last if self._ties else None, self._at_once + self._ties.total())
 
     def _step_over(self, rows: list[dict[str, Any]]) -> None:
         """Go on after some rows: only those with the last value can be looked up again, so only they need fingerprints."""
@@ -158,6 +154,73 @@ class _TableReader(OpenSource):
                 f"the table {self._table} cannot be read: {error}",
                 hint="mend that and start the job again: it goes on from there",
             ) from error
+
+
+class _Table(Protocol):
+    """A table that is read in order of a column."""
+
+    def rows(self, first: Any, limit: int) -> list[dict[str, Any]]:
+        """Return so many rows at most, whose values are at least `first`, None: any; the next call sees what has come since."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class _DriverTable:
+    """A table by a connection of the DB-API, to a database that quotes names as the standard has it, and knows `LIMIT`."""
+
+    def __init__(self, connect: Callable[[], Any], table: str, by: str, where: str | None) -> None:
+        self._connection = connect()
+        self._mark = placeholder(self._connection)
+        self._percent = "%%" if self._mark == "%s" else "%"
+        self._column = quoted(by)
+        self._conditions = [f"({where})"] if where else []
+        self._select = f"SELECT * FROM {'.'.join(map(quoted, table.split('.')))}"
+
+    def rows(self, first: Any, limit: int) -> list[dict[str, Any]]:
+        starts = [] if first is None else [f"{self._column} >= "]
+        where = " AND ".join(self._conditions + starts)
+        begin = f"{self._select}{' WHERE ' if where else ''}{where}".replace("%", self._percent)
+        order = f" ORDER BY {self._column} LIMIT ".replace("%", self._percent)
+        query = f"{begin}{self._mark if starts else ''}{order}{self._mark}"
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(query, (*([] if first is None else [first]), limit))
+            names = [each[0] for each in cursor.description]
+            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        self._connection.rollback()  # so that the next look sees what has come since
+        return found
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _EngineTable:
+    """A table by an engine of SQLAlchemy, which knows how its database quotes names and limits rows."""
+
+    def __init__(self, engine: Engine, table: str, by: str, where: str | None) -> None:
+        import sqlalchemy
+
+        *schema, name = table.split(".")
+        self._connection = connected(engine)
+        self._column: ColumnClause[Any] = sqlalchemy.column(by)
+        found = sqlalchemy.table(name, schema=".".join(schema) or None)
+        self._select = sqlalchemy.select(sqlalchemy.text("*")).select_from(found).order_by(self._column)
+        if where:
+            self._select = self._select.where(sqlalchemy.text(f"({where})".replace(":", r"\:")))
+
+    def rows(self, first: Any, limit: int) -> list[dict[str, Any]]:
+        from sqlalchemy import bindparam
+        from sqlalchemy.types import NullType
+
+        # The database is to take the value of a position for one of the column, so it is of no type of SQLAlchemy.
+        query = self._select if first is None else self._select.where(self._column >= bindparam(None, first, NullType()))
+        with engine_errors():
+            found = [dict(row) for row in self._connection.execute(query.limit(limit)).mappings()]
+        self._connection.rollback()
+        return found
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def _is_taken(ties: Counter[str], last: Any, value: Any, row: dict[str, Any]) -> bool:

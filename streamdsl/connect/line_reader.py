@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import os
-from collections.abc import Callable, Iterator
-from typing import IO, Any, Final, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, Final
 
 from streamdsl.connect.looking import look_for
 from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, Position
-from streamdsl.errors import InputError
+from streamdsl.connect.readable_files import PACKED, file_errors, readable_files, unpacked
+from streamdsl.errors import InputError, QueryError
+from streamdsl.io.stored_files import is_stored
+from streamdsl.redaction import without_secrets
 
 AT_ONCE: Final = 10_000
+_SKIP: Final = 1 << 20
 _LOOK_AGAIN: Final = 0.05
 """Seconds between two looks at a file that grows."""
 Decode = Callable[[str], Any]
@@ -22,7 +24,7 @@ class LineReader(OpenSource):
 
     A record is a line; where `quotes` are read, it goes on to the line in which the last one is closed. The position has the
     offset in bytes and the number of lines before it. With `follow` a last record without an end waits for it, and the file may
-    be one that is still to come; else the end of the file is the end.
+    be one that is still to come; else the end of the file is the end. Files in an object store do not grow.
     """
 
     def __init__(
@@ -33,10 +35,18 @@ class LineReader(OpenSource):
         follow: bool = False,
         at_once: int = AT_ONCE,
         quotes: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
+        if follow and is_stored(path):
+            raise QueryError(
+                f"the file {without_secrets(path)} cannot be followed: what is in a store does not grow",
+                hint="file_folder(..., follow=True) waits for new files",
+            )
         self._path, self._decode, self._follow, self._at_once, self._quotes = path, decode, follow, at_once, quotes
         self._offset: int = position["offset"] if position else 0
         self._line: int = position["line"] if position else 0
+        self._files, self._shown = readable_files(path, options), without_secrets(path)
+        self._is_packed = path.endswith(PACKED)
         self._file: IO[bytes] | None = None
 
     @property
@@ -56,11 +66,11 @@ class LineReader(OpenSource):
                 text = record.decode("utf-8-sig" if place == 1 else "utf-8").rstrip("\r\n")
                 item = self._decode(text) if text.strip() else None
             except Exception as error:  # of the user's function, or of the text
-                bad.append(BadRecord(_shown(record), f"{type(error).__name__}: {error}", f"line {place} of {self._path}"))
+                bad.append(BadRecord(_text(record), f"{type(error).__name__}: {error}", f"line {place} of {self._shown}"))
                 continue
             if item is not None:
                 items.append(item)
-                places.append(f"line {place} of {self._path}")
+                places.append(f"line {place} of {self._shown}")
         return Batch(items, self.position, bad, places) if found else None
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
@@ -68,14 +78,15 @@ class LineReader(OpenSource):
         file = self._opened()
         if file is None:
             return
-        for _ in range(self._at_once):
-            record = self._record(file)
-            if not record:
-                return
-            first = self._line + 1
-            self._offset += len(record)
-            self._line += record.count(b"\n") + (not record.endswith(b"\n"))
-            yield first, record
+        with file_errors(self._path):
+            for _ in range(self._at_once):
+                record = self._record(file)
+                if not record:
+                    return
+                first = self._line + 1
+                self._offset += len(record)
+                self._line += record.count(b"\n") + (not record.endswith(b"\n"))
+                yield first, record
 
     def _record(self, file: IO[bytes]) -> bytes:
         """Return the next record; nothing, and the file is as before, where it is not there as a whole yet."""
@@ -94,25 +105,35 @@ class LineReader(OpenSource):
     def _opened(self) -> IO[bytes] | None:
         """Return the file at the position, None if it is still to come. Raises `InputError` for one that is shorter."""
         if self._file is None:
-            if self._follow and not os.path.exists(self._path):
+            if self._follow and self._files.size(self._path) is None:
                 return None
-            try:
-                self._file = cast(IO[bytes], (gzip.open if self._path.endswith(".gz") else open)(self._path, "rb"))
-            except OSError as error:
-                raise InputError(f"the file {self._path} cannot be read: {error.strerror or error}") from None
-            self._file.seek(self._offset)
-        size = self._file.tell() if self._path.endswith(".gz") else os.path.getsize(self._path)
+            with file_errors(self._path):
+                self._file = unpacked(self._files.open(self._path), self._path)
+                self._check_size(self._skipped(self._file) if self._is_packed else self._file.seek(self._offset))
+        if self._follow and not self._is_packed:
+            self._check_size(self._offset)
+        return self._file
+
+    def _skipped(self, file: IO[bytes]) -> int:
+        """Go to the position in a compressed file, which can only be read on; return where that is."""
+        left = self._offset
+        while left and (skipped := file.read(min(left, _SKIP))):
+            left -= len(skipped)
+        return self._offset - left
+
+    def _check_size(self, reached: int) -> None:
+        """Raise `InputError` for a file that is shorter than what had been read of it."""
+        size = reached if self._is_packed else self._files.size(self._path) or 0
         if size < self._offset:
             raise InputError(
-                f"the file {self._path} ends at byte {size}, and had been read up to {self._offset}",
+                f"the file {self._shown} ends at byte {size}, and had been read up to {self._offset}",
                 hint="it was cut or replaced: give a new file a new name, or begin a new checkpoint",
             )
-        return self._file
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
 
-def _shown(record: bytes) -> str:
+def _text(record: bytes) -> str:
     return record.decode(errors="backslashreplace").rstrip("\r\n")

@@ -13,7 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from streamdsl.connect.line_reader import AT_ONCE, LineReader
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Source
+from streamdsl.connect.readable_files import plain_path
 from streamdsl.errors import InputError
+from streamdsl.redaction import without_secrets
 from streamdsl.temporal.json_text import loads
 
 if TYPE_CHECKING:
@@ -29,8 +31,12 @@ def jsonl_file(
     follow: bool = False,
     decode: Callable[[str], Any] | None = None,
     at_once: int = AT_ONCE,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
-    """Return a source of a file of JSON lines (also `.gz`): objects with `le`, `re` for a lifetime, and the payload's fields.
+    """Return a source of a file of JSON lines: objects with `le`, `re` for a lifetime, and the payload's fields.
+
+    A file that ends in `.gz` or `.zst` is compressed, and finished. It is a path, or an address that fsspec opens with
+    `storage_options`, such as `s3://bucket/trips.jsonl` with s3fs.
 
     Objects with `kind`, `id` and `re_new` too are physical events, CTIs among them. `decode` makes something else of a line: an
     event, a row `(le, re, payload)`, a dict, or None to pass it over. With `follow` the file grows, and may be still to come;
@@ -46,19 +52,26 @@ def jsonl_file(
     [{'le': 3, 'fare': 7}, {'le': 14, 'fare': 9}]
     """
 
-    name = os.fspath(path)
+    name, decoded = plain_path(path), decode or json_object
     return MadeSource(
-        f"jsonl_file({name!r})", lambda position: LineReader(name, position, decode or json_object, follow, at_once)
+        f"jsonl_file({without_secrets(name)!r})",
+        lambda position: LineReader(name, position, decoded, follow, at_once, options=storage_options),
     )
 
 
 def csv_file(
-    path: str | os.PathLike[str], *, payload: type | None = None, follow: bool = False, at_once: int = AT_ONCE
+    path: str | os.PathLike[str],
+    *,
+    payload: type | None = None,
+    follow: bool = False,
+    at_once: int = AT_ONCE,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
     """Return a source of a CSV file with a header, whose columns are those that `jsonl_file` has as keys.
 
     A field has the type that the class `payload` declares; without it each is what it looks like: an integer, a float, a text,
-    and an empty one None. `follow`, the position and what fails are as for `jsonl_file`; a record may go over several lines.
+    and an empty one None. Addresses, `follow`, the position and what fails are as for `jsonl_file`; a record may go over several
+    lines.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -72,15 +85,26 @@ def csv_file(
 
     from streamdsl.io.csv_files import declared_kinds
 
-    name, kinds = os.fspath(path), declared_kinds(payload)
-    return MadeSource(f"csv_file({name!r})", lambda position: _CsvReader(name, position, kinds, follow, at_once))
+    name, kinds = plain_path(path), declared_kinds(payload)
+    return MadeSource(
+        f"csv_file({without_secrets(name)!r})",
+        lambda position: _CsvReader(name, position, kinds, follow, at_once, storage_options),
+    )
 
 
 class _CsvReader(LineReader):
     """The first record names the columns; the position keeps them."""
 
-    def __init__(self, path: str, position: Position, kinds: Mapping[str, Kind], follow: bool, at_once: int) -> None:
-        super().__init__(path, position, self._row, follow, at_once, quotes=True)
+    def __init__(
+        self,
+        path: str,
+        position: Position,
+        kinds: Mapping[str, Kind],
+        follow: bool,
+        at_once: int,
+        options: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(path, position, self._row, follow, at_once, quotes=True, options=options)
         from streamdsl.io.csv_files import parsed
 
         self._names: list[str] | None = position["names"] if position else None

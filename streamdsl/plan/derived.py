@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Make, schema_of
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.nodes import Attribute, Binary, Constant, Expr, Field, Life, Make, Whole, schema_of
+from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.sides import PAIR, swapped, without_row
 from streamdsl.plan.node import (
     AntiJoin,
@@ -15,6 +15,7 @@ from streamdsl.plan.node import (
     Join,
     Matching,
     Node,
+    Scan,
     Select,
     Union,
     alter_duration,
@@ -23,6 +24,9 @@ from streamdsl.plan.node import (
 )
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import Hopping
+
+if TYPE_CHECKING:
+    from streamdsl.udm.stream_operator import Sieve
 
 BandTime: TypeAlias = Literal["max", "min", "left", "right", "both"]
 """The lifetime of a band join's pair: a point at the later, earlier, left or right LE; "both": from one LE to the other."""
@@ -178,3 +182,23 @@ def lasting(node: Node, later: int, duration: int) -> Node:
             hint='use time="max", or bound the band',
         )
     return alter_duration(shift(node, later) if later else node, min(duration, INFINITY))
+
+
+def scan_in_order(input: Node, module: Sieve[Any], order: Expr) -> Node:
+    """Return the rows that a module lets pass, which sees them in order of (LE, order, payload, RE).
+
+    >>> from streamdsl.plan.explain import explain
+    >>> from streamdsl.plan.node import Source
+    >>> from streamdsl.udm.throttle import OnlyFirst
+    >>> print(explain(scan_in_order(Source("sent"), OnlyFirst(), Field("number")), "reference"))
+    select_2 e.row  <denotation>
+    └─ scan_1 drop_duplicates()  (order, row)  <denotation>
+       └─ select_1 {order: e.number, row: e}  (order, row)  <denotation>
+          └─ source:sent  <denotation>
+    """
+    pairs = Select(input, Make(Schema.record(("order", "row")), (order, Whole())))
+    row, schema = Field("row"), input.schema
+    back: Expr = row
+    if schema is not None and schema.shape in (Shape.RECORD, Shape.CLASS):
+        back = Make(schema, tuple(Attribute(row, name) for name in schema.names))
+    return Select(Scan(pairs, module), back)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,13 +37,17 @@ def as_sink_errors(what: str, *others: type[Exception]) -> Iterator[None]:
 def read_commit(path: Path, needed: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any] | None:
     """Return the fields of a commit file, or None if there is no file; raises `SinkError` if a field of `needed` is missing."""
     try:
-        note = loads(path.read_bytes())
-        if all(isinstance(note[name], kind) for name, kind in needed.items()):
-            return dict(note)
+        return commit_of(path.read_bytes(), path, needed)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
+
+
+def commit_of(text: bytes, path: object, needed: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """Return the fields of the text of a commit file; raises `SinkError` if a field of `needed` is missing."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        note = loads(text)
+        if all(isinstance(note[name], kind) for name, kind in needed.items()):
+            return dict(note)
     raise SinkError(
         f"the commit file {path} of the table cannot be read",
         hint="restore the table with its checkpoint, or remove both to begin anew",

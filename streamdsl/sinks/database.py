@@ -11,6 +11,7 @@ from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import LONGEST
 from streamdsl.sinks.row_changes import event_table, normalized, row_changes, row_events
 from streamdsl.sinks.schemas import row_schema, widened_schema
+from streamdsl.sinks.sql_connections import Connect, DuckConnection, connecting
 from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Statements, TableLayout, driver_errors
 from streamdsl.sinks.table_folder import LOST
 
@@ -22,7 +23,8 @@ _OLD: Final = (
 class DatabaseTable:
     """A table of a database that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
-    `connect` returns a connection of the DB-API to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL.
+    `connect` makes a connection of the DB-API to SQLite, PostgreSQL, DuckDB, or another database that knows savepoints and
+    `INSERT ... ON CONFLICT`; or it is an address or an engine of SQLAlchemy, of SQLite or PostgreSQL (`postgresql+psycopg://...`).
     The table is made if it is not there; `(id, le)` is its key. Its types are those that the stream declares, else those of the
     first values: a column whose type is not known yet is added when it is. Rows and the number of the micro-batch are written in
     one transaction, so a repeated one changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
@@ -42,13 +44,13 @@ class DatabaseTable:
 
     promise: Final = "exactly_once"
 
-    def __init__(self, connect: Callable[[], Any], table: str) -> None:
+    def __init__(self, connect: Connect, table: str) -> None:
         parts = table.split(".")
         if not all(parts) or "\0" in table or any(len(part.encode(errors="replace")) > LONGEST for part in parts):
             raise QueryError(f"{table!r} is no name of a table that every database can hold: it has at most {LONGEST} bytes")
         if parts[-1].lower() in (BATCHES, TABLES):
             raise QueryError(f"the table {table} is reserved for the records of sinks", hint="name another")
-        self.connect = connect
+        self.connect = connecting(connect)
         self.table = table
 
     def __repr__(self) -> str:
@@ -79,8 +81,9 @@ class DatabaseTable:
                 raise QueryError(
                     f"the driver of the table {self.table!r} has a meaning of its own for %", hint="name another table"
                 )
+            outside = connection.outside() if isinstance(connection, DuckConnection) else None
             with closing(connection.cursor()) as cursor:
-                yield Statements(cursor, self.table, driver)
+                yield Statements(cursor, self.table, driver, outside)
             with driver_errors(self.table):
                 connection.commit()
 

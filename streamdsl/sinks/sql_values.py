@@ -22,12 +22,14 @@ _TYPES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (pa.types.is_decimal, "NUMERIC"),
     (pa.types.is_binary, "BYTEA"),
 )
+_LONGEST: Final = 38
+"""The number of digits that a decimal has at most in DuckDB."""
 
 
-def sql_type(kind: Any, exact: bool = True) -> str:
+def sql_type(kind: Any, exact: bool = True, sized: bool = False) -> str:
     """Return the SQL type of a column; lists and records are JSON text, and times in nanoseconds are text.
 
-    Decimals are text too in a database that is not `exact`, which is SQLite.
+    Decimals are text too in a database that is not `exact`, which is SQLite, and have their size where it is `sized`, in DuckDB.
 
     >>> sql_type(pa.timestamp("us", "UTC")), sql_type(pa.decimal128(20, 0), exact=False)
     ('TIMESTAMP WITH TIME ZONE', 'TEXT')
@@ -36,6 +38,8 @@ def sql_type(kind: Any, exact: bool = True) -> str:
         return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
     if pa.types.is_decimal(kind) and not exact:
         return "TEXT"
+    if pa.types.is_decimal(kind) and sized:
+        return f"NUMERIC({kind.precision}, {kind.scale})" if kind.precision <= _LONGEST else "TEXT"
     return next((name for test, name in _TYPES if test(kind)), "TEXT")
 
 

@@ -1,4 +1,4 @@
-"""The SQL statements of a database table, in the dialect that SQLite and PostgreSQL share."""
+"""The SQL statements of a database table, in the dialect that SQLite, PostgreSQL and DuckDB share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import column_of
 from streamdsl.sinks.row_changes import KEY, RowChanges
 from streamdsl.sinks.schemas import cast_table
+from streamdsl.sinks.sql_connections import DuckConnection, EngineConnection
 from streamdsl.sinks.sql_values import sql_type, sql_values
 from streamdsl.sinks.table_folder import LOST
 from streamdsl.temporal.pandas_frames import MEMO, column_names
@@ -85,17 +86,31 @@ def _error_type(kind: Any) -> type[SinkError]:
     return type(SinkError.__name__, (SinkError, kind), {})
 
 
+_DIALECTS: Final = ("sqlite", "postgresql")
+"""The dialects of SQLAlchemy whose databases know the statements below."""
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The placeholder of a connection's driver, and whether the database is SQLite."""
+    """The placeholder of a connection's driver, and whether the database is SQLite, or DuckDB."""
 
     mark: str
     is_sqlite: bool
+    is_duckdb: bool = False
 
     @classmethod
     def of(cls, connection: Any) -> Driver:
-        """Return the driver of a connection; raises `SinkError` for a connection with autocommit."""
+        """Return the driver of a connection; raises `SinkError` for a connection with autocommit, or of another database."""
         mark, modules = placeholder(connection), _modules(connection)
+        if isinstance(connection, DuckConnection):
+            return cls(mark, is_sqlite=False, is_duckdb=True)
+        if isinstance(connection, EngineConnection):
+            if connection.dialect.name not in _DIALECTS:
+                raise SinkError(
+                    f"tables are kept in {' and '.join(_DIALECTS)}, not in {connection.dialect.name}",
+                    hint="it lacks INSERT ... ON CONFLICT, or commits where a table is made: write to one of these",
+                )
+            return cls(mark, is_sqlite=connection.dialect.name == "sqlite")
         is_sqlite = any("sqlite" in name for name in modules)
         implicit = is_sqlite and getattr(connection, "isolation_level", "") is None
         if getattr(connection, "autocommit", False) is True or (implicit and getattr(connection, "autocommit", -1) == -1):
@@ -113,13 +128,15 @@ def placeholder(connection: Any) -> str:
     >>> placeholder(sqlite3.connect(":memory:"))
     '?'
     """
+    if isinstance(connection, EngineConnection):
+        return _mark(connection.dialect.paramstyle, f"of {connection.dialect.name}")
     module = next((sys.modules[name] for name in _modules(connection) if hasattr(sys.modules.get(name), "paramstyle")), None)
-    style = getattr(module, "paramstyle", "qmark")
+    return _mark(getattr(module, "paramstyle", "qmark"), getattr(module, "__name__", module))
+
+
+def _mark(style: str, driver: object) -> str:
     if style not in _MARKS:
-        raise QueryError(
-            f"the database driver {getattr(module, '__name__', module)} has the paramstyle {style!r}",
-            hint=f"use one with {', '.join(_MARKS)}",
-        )
+        raise QueryError(f"the database driver {driver} has the paramstyle {style!r}", hint=f"use one with {', '.join(_MARKS)}")
     return _MARKS[style]
 
 
@@ -151,8 +168,9 @@ class TableLayout:
 class Statements:
     """The statements of one table, run through a cursor."""
 
-    def __init__(self, cursor: Any, name: str, driver: Driver) -> None:
+    def __init__(self, cursor: Any, name: str, driver: Driver, outside: Any = None) -> None:
         self._cursor = cursor
+        self._outside = outside
         self._name = name
         self._table = ".".join(map(quoted, name.split(".")))
         self._driver = driver
@@ -164,7 +182,8 @@ class Statements:
         columns = "name TEXT PRIMARY KEY, columns TEXT NOT NULL, types TEXT NOT NULL, row_count BIGINT NOT NULL"
         self._run(f"CREATE TABLE IF NOT EXISTS {TABLES} ({columns})")
         # The first write of the transaction takes a lock: other writers wait here, and then read what this one has committed.
-        change = "ON CONFLICT (name) DO UPDATE SET name = excluded.name"
+        same = f"batch = {BATCHES}.batch" if self._driver.is_duckdb else "name = excluded.name"  # DuckDB keeps keys as they are
+        change = f"ON CONFLICT (name) DO UPDATE SET {same}"
         self._run(f"INSERT INTO {BATCHES} (name, batch) VALUES ({self._mark}, -1) {change}", self._name)
         self._run(f"SELECT batch, stream FROM {BATCHES} WHERE name = {self._mark}", self._name)
         batch, stream = self._cursor.fetchone()
@@ -262,7 +281,7 @@ class Statements:
         return TableLayout(found, schema, rows)
 
     def _type(self, kind: Any) -> str:
-        return sql_type(kind, not self._driver.is_sqlite)
+        return sql_type(kind, not self._driver.is_sqlite, sized=self._driver.is_duckdb)
 
     def _column(self, layout: TableLayout, field: Any) -> str:
         return f"{quoted(layout.columns[field.name])} {self._type(field.type)}{' NOT NULL' if field.name in KEY else ''}"
@@ -303,7 +322,18 @@ class Statements:
         return zip(*(sql_values(column, not self._driver.is_sqlite) for column in rows.columns), strict=True)
 
     def _query_or_none(self, statement: str) -> list[Any] | None:
-        """Return the rows of a query, or None if a table or column is missing; a savepoint keeps the transaction usable."""
+        """Return the rows of a query, or None if a table or column is missing; a savepoint keeps the transaction usable.
+
+        DuckDB has none: there the query is made outside of the transaction, which has changed nothing of the table yet.
+        """
+        if self._outside is not None:
+            with driver_errors(self._name):
+                try:
+                    return list(self._outside.execute(statement).fetchall())
+                except Exception as error:
+                    if not _is_missing_object(error):
+                        raise
+                    return None
         self._run("SAVEPOINT streamdsl")
         try:
             self._run(statement)

@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.errors import ConnectorViolation, EventError, StreamDslError, without_hint
@@ -19,26 +19,78 @@ if TYPE_CHECKING:
 
 _SLACK: Final = 1.0
 """Seconds by which a poll may take longer than it was given."""
-_PROMISES: Final = ("exactly_once", "idempotent", "at_least_once")
+
+
+_OF_EACH_SOURCE: Final = ("positions are plain data", "polls return in time", "an end is for ever", "CTIs are kept")
+_OF_SOURCES: Final = (*_OF_EACH_SOURCE, "the same when read again", "the same from each position")
+_OF_SINKS: Final[dict[str, tuple[str, ...]]] = {
+    "exactly_once": ("holds the history", "the same when written again", "refuses gaps", "refuses other streams"),
+    "idempotent": ("holds the history", "the same when written again"),
+    "at_least_once": ("lacks nothing",),
+}
+"""What a sink is held to, by its promise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """What a source was seen to give: its records, and in how many batches; and at how many positions it was restarted."""
+    """What a source was seen to give: its records, and in how many batches; and at how many positions it was restarted.
+
+    `laws` has what it was held to, in words, and `seconds` how long that took.
+
+    >>> print(SourceReport(25, 1, 3, 0, ("CTIs are kept",), 0.25))
+    25 records and 1 bad one in 3 batches, 0 restarts, 0.25 s: CTIs are kept
+    """
 
     records: int
     bad_records: int
     batches: int
     restarts: int
+    laws: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    seconds: float = field(default=0.0, repr=False, compare=False)
+
+    @property
+    def promise(self) -> str:
+        """What a restart gives: `gives again` what comes after the position, or `goes on` with what comes then."""
+        return "gives again" if _OF_SOURCES[-1] in self.laws else "goes on"
+
+    @property
+    def cases(self) -> str:
+        """What was tried, in words."""
+        bad = f" and {_counted(self.bad_records, 'bad one')}" if self.bad_records else ""
+        restarts = _counted(self.restarts, "restart")
+        return f"{_counted(self.records, 'record')}{bad} in {_counted(self.batches, 'batch', 'es')}, {restarts}"
+
+    def __str__(self) -> str:
+        return f"{self.cases}, {self.seconds:.2f} s: {'; '.join(self.laws)}"
 
 
 @dataclass(frozen=True, slots=True)
 class SinkReport:
-    """What a sink has promised and kept, and how many micro-batches it was given how often."""
+    """What a sink has promised and kept, and how many micro-batches it was given how often.
+
+    `laws` has what it was held to, in words, and `seconds` how long that took.
+
+    >>> print(SinkReport("idempotent", 5, 15, ("holds the history",), 0.25))
+    idempotent: 15 writes of 5 micro-batches, 0.25 s: holds the history
+    """
 
     promise: str
     micro_batches: int
     writes: int
+    laws: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    seconds: float = field(default=0.0, repr=False, compare=False)
+
+    @property
+    def cases(self) -> str:
+        """What was tried, in words."""
+        return f"{_counted(self.writes, 'write')} of {_counted(self.micro_batches, 'micro-batch', 'es')}"
+
+    def __str__(self) -> str:
+        return f"{self.promise}: {self.cases}, {self.seconds:.2f} s: {'; '.join(self.laws)}"
+
+
+def _counted(number: int, what: str, plural: str = "s") -> str:
+    return f"{number} {what}{'' if number == 1 else plural}"
 
 
 @dataclass(slots=True)
@@ -50,20 +102,25 @@ class _Reading:
     steps: list[tuple[Any, int, int]]
 
 
-def check_source(make_source: Callable[[], Source], patience: float = 0.05) -> SourceReport:
+def check_source(make_source: Callable[[], Source], patience: float = 0.05, *, gives_again: bool = True) -> SourceReport:
     """Check that a source gives the same records in the same order from the begin, and from each of its positions.
 
     `make_source` makes the source anew, as a process does that is started again, over input that stays as it is. One that never
     ends is read until nothing has come for `patience` seconds. Held are: positions are plain data; a poll returns in time;
     after `END` there is `END`; a restart at each position loses nothing and repeats nothing, also if the source waited between
-    two polls; no event breaks a CTI of the source. Raises `ConnectorViolation`, which says which of these is broken.
+    two polls; no event breaks a CTI of the source. A source that says of itself that it gives nothing again, as a pipe, is read
+    once with `gives_again=False`, and held to the others. Raises `ConnectorViolation`, which says which of these is broken.
 
     >>> from streamdsl.connect import iterable
     >>> from streamdsl.testing import check_source
     >>> check_source(lambda: iterable([(1, 5, "x"), (2, 4, "y"), (3, 9, "z")], at_once=2))
     SourceReport(records=3, bad_records=0, batches=2, restarts=2)
     """
+    begun = time.monotonic()
     first = _read(make_source(), None, patience)
+    counts = len(first.records), len(first.bad), len(first.steps)
+    if not gives_again:
+        return SourceReport(*counts, 0, _OF_EACH_SOURCE, time.monotonic() - begun)
     again = _read(make_source(), None, patience, pauses=True)
     _same(first.records, again.records, "read a second time, from the begin, it gives other records")
     _same(first.bad, again.bad, "read a second time, from the begin, it gives other bad records")
@@ -72,7 +129,7 @@ def check_source(make_source: Callable[[], Source], patience: float = 0.05) -> S
         where = f"restarted at the position {position!r}, after batch {number}, it gives other records"
         _same(first.records[records:], rest.records, where)
         _same(first.bad[bad:], rest.bad, where)
-    return SourceReport(len(first.records), len(first.bad), len(first.steps), len(first.steps))
+    return SourceReport(*counts, len(first.steps), _OF_SOURCES, time.monotonic() - begun)
 
 
 def _read(source: Source, position: Any, patience: float, pauses: bool = False) -> _Reading:
@@ -185,9 +242,10 @@ def check_sink(make_sink: Callable[[], Sink], read: Callable[[], Iterable[Any]])
     SinkReport(promise='at_least_once', micro_batches=5, writes=15)
     """
     need_pyarrow("the micro-batches that sinks take")
+    begun = time.monotonic()
     promise = make_sink().promise
-    if promise not in _PROMISES:
-        raise ConnectorViolation(f"the promise is {promise!r}", hint=f"it is one of {', '.join(_PROMISES)}")
+    if promise not in _OF_SINKS:
+        raise ConnectorViolation(f"the promise is {promise!r}", hint=f"it is one of {', '.join(_OF_SINKS)}")
     events: list[tuple[Any, ...]] = []
     for batch, rows in enumerate(tracked(_MICRO_BATCHES, "micro-batches of the sink")):
         events += rows
@@ -202,7 +260,8 @@ def check_sink(make_sink: Callable[[], Sink], read: Callable[[], Iterable[Any]])
             _check_refuses(make_sink(), _table(rows), batch + 2, "check", "one whose predecessor is missing")
             _check_refuses(make_sink(), _table(rows), batch + 1, "another", "one of another stream")
             _check_holds(read(), events, promise, f"after micro-batch {batch}, and others that were refused")
-    return SinkReport(promise, len(_MICRO_BATCHES), 3 * len(_MICRO_BATCHES))
+    number = len(_MICRO_BATCHES)
+    return SinkReport(promise, number, 3 * number, _OF_SINKS[promise], time.monotonic() - begun)
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> Any:

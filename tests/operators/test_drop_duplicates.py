@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, assert_type
 
 import pytest
@@ -59,18 +60,21 @@ OPERATORS = [
             lambda s: s.drop_duplicates("k"),
             lambda s: s.drop_duplicates("k", within=4),
             lambda s: s.drop_duplicates(within=6),
+            lambda s: s.drop_duplicates("k", within=4, order=lambda e: -e.v),
             lambda s: s.drop_duplicates(lambda e: (e.k, e.v % 2), within=2),
             lambda s: s.group_by("k").apply(lambda g: g.drop_duplicates(lambda e: e.v % 2)),
         ],
         spark={
             "`drop_duplicates` by key": lambda s: s.drop_duplicates("k", within=5).where(lambda e: e.n > 0),
             "`drop_duplicates` for ever": lambda s: s.drop_duplicates("k"),
+            "`drop_duplicates` with an order": lambda s: s.drop_duplicates("k", within=5, order="n"),
         },
         meaning=[
             Meaning(
-                "`drop_duplicates(key, within)`",
+                "`drop_duplicates(key, within, order)`",
                 "of each key the rows whose LE is at least `within` after that of the last one kept, without `within` only the "
-                "first, taken in order of (LE, payload, RE) [choice]; lifetimes stay",
+                "first, taken in order of (LE, payload, RE) [choice], or of (LE, order, payload, RE), never in that of arrival, "
+                "which is no part of a CHT; lifetimes stay",
                 "c",
             ),
         ],
@@ -92,6 +96,7 @@ OPERATORS = [
                 QueryError,
                 ("drop_duplicates takes a positive period, not 0", 'drop_duplicates("id", within="5s")'),
             ),
+            (lambda: trips.drop_duplicates("zone", order="fair"), FieldNotFound, ("'fair'", "zone, fare")),
             (lambda: trips.drop_duplicates(5), QueryError, ("5 is not a key",)),  # type: ignore[arg-type]
         ],
     ),
@@ -110,6 +115,33 @@ def test_each_key_has_its_first_row_and_none_too_near_the_last_that_was_kept(
             last[key] = row.le
             expected.append(row)
     assert found == CHT(expected)
+
+
+@given(rows=histories, within=st.none() | st.integers(1, 9))
+def test_an_order_says_which_of_those_that_start_together_is_first(rows: CHT[Any], within: int | None) -> None:
+    query: Stream = sd.source("left").drop_duplicates("k", within=within, order=lambda e: -e.v)
+    found, last, expected = meaning(query.plan(), rows), dict[Any, int](), list[CHTRow[Any]]()
+    for row in sorted(rows, key=lambda row: (row.le, -row.payload.v, payload_order(row.payload), row.re)):
+        key = row.payload.k
+        if key not in last or (within is not None and row.le - last[key] >= within):
+            last[key] = row.le
+            expected.append(row)
+    assert found == CHT(expected)
+
+
+def test_a_sequence_number_orders_what_came_at_once_whatever_the_order_of_arrival() -> None:
+    events = [sd.point(n, 3, Sent("x", seq, text)) for n, (seq, text) in enumerate([(2, "a"), (1, "z"), (3, "b")])]
+    query = sd.source("sent", Sent).drop_duplicates("id", within=5, order="seq")
+    for order in (events, events[::-1]):
+        assert CHT.from_events(query.open().push(order)) == CHT.from_rows([(3, 4, Sent("x", 1, "z"))])
+    assert query.plan().schema == sd.source("sent", Sent).plan().schema
+
+
+@dataclass(frozen=True)
+class Sent:
+    id: str
+    seq: int
+    text: str
 
 
 def test_lifetimes_that_adjoin_are_not_joined() -> None:

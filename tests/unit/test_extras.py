@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import KafkaTopic, kafka_topic
+from streamdsl.connect import KafkaTopic, database_rows, file_folder, kafka_topic, websocket
 from streamdsl.monitoring import Endpoint
 from streamdsl.monitoring.telemetry import Telemetry
 
@@ -26,6 +26,9 @@ NEEDED: list[tuple[str, str, Callable[[], object]]] = [
     ("confluent_kafka", "kafka", lambda: KafkaTopic("alarms", "localhost:9092")),
     ("prometheus_client", "metrics", lambda: Endpoint("127.0.0.1:0")),
     ("opentelemetry", "otel", lambda: Telemetry("a job")),
+    ("fsspec", "fsspec", lambda: file_folder("s3://bucket/trips").open(None)),
+    ("sqlalchemy", "sqlalchemy", lambda: database_rows("sqlite:///trips.db", "trips", by="number")),
+    ("websockets", "websocket", lambda: websocket("ws://localhost/readings")),
 ]
 
 

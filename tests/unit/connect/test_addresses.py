@@ -46,6 +46,9 @@ def test_an_installed_package_brings_a_source_and_a_sink(capsys: pytest.CaptureF
 
 def test_paths_are_known_by_their_suffix(tmp_path: Path) -> None:
     assert repr(source_at(str(tmp_path))).startswith("file_folder(")
+    assert repr(source_at("a.jsonl.zst")) == "jsonl_file('a.jsonl.zst')"
+    assert repr(source_at("s3://bucket/a.csv.gz")) == "csv_file('s3://bucket/a.csv.gz')"
+    assert repr(source_at("gs://bucket/trips")) == "file_folder('gs://bucket/trips')"
     assert repr(source_at("a.jsonl.gz")) == "jsonl_file('a.jsonl.gz')"
     assert repr(source_at("stdin://")) == "stdin_jsonl()"
     assert repr(sink_at(f"parquet://{tmp_path}")).startswith("ParquetTable(")

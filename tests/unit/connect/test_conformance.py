@@ -9,15 +9,19 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import fsspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 import streamdsl as sd
 from streamdsl.connect import (
@@ -74,6 +78,37 @@ def folder(path: Path) -> Path:
     return path
 
 
+def packed(path: Path) -> Path:
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(lines(path.with_suffix("")).read_bytes())
+    return path
+
+
+def partitioned(path: Path) -> Path:
+    """Write one folder of partitions in each format that has columns, and one of lines."""
+    for month, (name, write) in enumerate({"a.orc": orc.write_table, "b.parquet": pq.write_table, "c.arrows": stream}.items()):
+        (path / f"month={month}").mkdir(parents=True)
+        write(pa.Table.from_pylist(ROWS), str(path / f"month={month}" / name))
+    (path / "month=3").mkdir()
+    packed(path / "month=3" / "d.jsonl.zst").with_suffix("").unlink()
+    return path
+
+
+def stream(rows: Any, path: str) -> None:
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, rows.schema) as writer:
+        writer.write_table(rows, 10)
+
+
+def in_store(path: Path) -> str:
+    """Copy the folder of files into a store, and return its address."""
+    system = fsspec.filesystem("memory")
+    address = f"/{path.parent.name}"
+    if not system.exists(address):
+        for file in (file for file in path.rglob("*") if file.is_file()):
+            system.pipe_file(f"{address}/{file.relative_to(path).as_posix()}", file.read_bytes())
+    return f"memory:/{address}"
+
+
 def recorded(path: Path) -> Path:
     session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
     for batch in range(3):
@@ -94,10 +129,15 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "JSON lines": lambda path: jsonl_file(path / "a.jsonl", at_once=4),
     "JSON lines that grow": lambda path: jsonl_file(path / "a.jsonl", at_once=7, follow=True),
     "JSON lines, zipped": lambda path: jsonl_file(path / "z.jsonl.gz", at_once=4),
+    "JSON lines, packed": lambda path: jsonl_file(path / "p.jsonl.zst", at_once=4),
+    "JSON lines in a store": lambda path: jsonl_file(in_store(path) + "/a.jsonl", at_once=4),
+    "JSON lines in a store, packed": lambda path: jsonl_file(in_store(path) + "/p.jsonl.zst", at_once=4),
     "CSV": lambda path: csv_file(path / "b.csv", at_once=4),
     "CSV that grows": lambda path: csv_file(path / "b.csv", at_once=7, follow=True),
     "a folder": lambda path: file_folder(path / "folder"),
     "a folder that fills": lambda path: file_folder(path / "folder", follow=True),
+    "a folder of partitions": lambda path: file_folder(path / "partitioned"),
+    "a folder in a store": lambda path: file_folder(in_store(path) + "/folder", follow=True),
     "a recording": lambda path: replay(path / "recorded.jsonl"),
     "a recording at a speed": lambda path: replay(path / "recorded.jsonl", speed=1_000),
 }
@@ -107,6 +147,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files")
     lines(path / "a.jsonl"), table(path / "b.csv"), zipped(path / "z.jsonl.gz"), folder(path / "folder")
+    packed(path / "p.jsonl.zst"), partitioned(path / "partitioned")
     recorded(path / "recorded.jsonl")
     return path
 
@@ -132,6 +173,13 @@ def file_events(path: Path) -> list[Any]:
         [*((each, pa.string()) for each in ("kind", "id")), *((each, pa.int64()) for each in ("le", "re", "re_new", "n"))]
     )
     return events_of(pa.Table.from_pylist(rows, schema))
+
+
+def stored_events(path: Path) -> list[Any]:
+    system = fsspec.filesystem("memory")
+    return [
+        event for file in sorted(system.glob(f"{path}/events_*.parquet")) for event in events_of(pq.read_table(system.open(file)))
+    ]
 
 
 def database_rows(path: Path) -> list[Any]:
@@ -179,6 +227,7 @@ def iceberg_events(path: Path) -> list[Any]:
 SINKS: dict[str, tuple[Callable[[Path], Sink], Callable[[Path], Any]]] = {
     "ParquetTable": (lambda path: ParquetTable(path, every=5), table_rows),
     "ParquetEvents": (ParquetEvents, file_events),
+    "ParquetEvents in a store": (lambda path: ParquetEvents(f"memory://{path}"), stored_events),
     "DatabaseTable": (lambda path: DatabaseTable(lambda: sqlite3.connect(path), "rows"), database_rows),
     "DeltaEvents": (delta, delta_events),
     "IcebergEvents": (iceberg, iceberg_events),
@@ -390,6 +439,53 @@ def test_a_line_that_is_still_written_waits_for_its_end(tmp_path: Path) -> None:
     assert isinstance(polled := reader.poll(0), Batch)
     assert polled.data == [{"le": 2, "v": "c"}]
     reader.close()
+
+
+def test_folders_of_partitions_give_fields(files: Path) -> None:
+    @dataclass
+    class Ride:
+        zone: str
+        fare: float
+        month: int
+
+    query, found = sd.source("rides", Ride, unit="tick").where(lambda e: e.month > 0), list[Any]()
+    ended = query.serve(file_folder(files / "partitioned", payload=Ride), calling(found.extend), dead_letters=calling(list))
+    assert (ended.rows_in, ended.bad_records) == (4 * 25 + 2, 1)
+    months = Counter(event.payload.month for event in found if isinstance(event, sd.Insert))
+    assert months == {1: 25, 2: 25, 3: 26}
+
+
+def test_what_comes_into_a_store_is_read_as_it_comes(files: Path) -> None:
+    address, system = in_store(files) + "/coming", fsspec.filesystem("memory")
+    with pytest.raises(sd.errors.QueryError, match="there is no folder memory://"):
+        file_folder(address).open(None)
+    system.pipe_file(f"{address}/a.jsonl", b'{"le": 1}\n')
+    reader = file_folder(address, follow=True).open(None)
+    assert isinstance(first := reader.poll(0), Batch)
+    assert (first.data, reader.poll(0)) == ([{"le": 1}], None)
+    system.pipe_file(f"{address}/b.jsonl", b'{"le": 2}\n')
+    assert isinstance(second := reader.poll(0), Batch)
+    assert second.data == [{"le": 2}]
+    system.pipe_file(f"{address}/a.jsonl", b"{}")
+    with pytest.raises(sd.errors.InputError, match=r"a.jsonl has changed since it was taken"):
+        reader.poll(0)
+    system.rm(address, recursive=True)
+
+
+def test_a_file_in_a_store_does_not_grow_and_may_be_missing() -> None:
+    with pytest.raises(sd.errors.QueryError, match="what is in a store does not grow"):
+        jsonl_file("memory://none/a.jsonl", follow=True).open(None)
+    with pytest.raises(sd.errors.InputError, match=r"memory://none/a.jsonl cannot be read: there is none"):
+        jsonl_file("memory://none/a.jsonl").open(None).poll(0)
+    with pytest.raises(sd.errors.QueryError, match=r"fsspec opens no no-such-thing://a.jsonl"):
+        jsonl_file("no-such-thing://me:secret@a.jsonl").open(None)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.jsonl.zst", b"no such frame"), ("a.jsonl.gz", b"{}"), ("a.parquet", b"PAR")])
+def test_a_broken_file_is_an_error_of_input(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(sd.errors.InputError, match=f"{name} cannot be read: "):
+        file_folder(tmp_path).open(None).poll(0)
 
 
 def test_a_file_of_a_folder_that_changes_after_it_was_read_is_refused(tmp_path: Path) -> None:

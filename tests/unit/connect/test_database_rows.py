@@ -1,49 +1,94 @@
-"""The source of a table's new rows, and the sink `DatabaseTable`, on SQLite and on a PostgreSQL of its own."""
+"""The source of a table's new rows, and the sink `DatabaseTable`, on databases in files and on servers of their own."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn, cast
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import Batch, Source, calling, database_rows
-from streamdsl.errors import InputError, QueryError
+from streamdsl.connect import Batch, Source, calling, database_rows, iterable
+from streamdsl.errors import InputError, QueryError, SinkError
 from streamdsl.sinks import DatabaseTable
+from streamdsl.sinks.sql_connections import Connect, connecting
 from streamdsl.testing import check_sink, check_source
+from tests import mariadb
 from tests.postgresql import postgresql, programs
-
-Connect = Callable[[], Any]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     if programs() is None:
-        pytest.skip("initdb and pg_ctl are not installed: apt-get install postgresql")
+        missing("initdb and pg_ctl", "apt-get install postgresql")
     if importlib.util.find_spec("psycopg") is None:
-        pytest.skip("psycopg is not installed: pip install 'psycopg[binary]'")
+        missing("psycopg", "pip install 'psycopg[binary]'")
     with postgresql() as server:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
+def maria() -> Iterator[str]:
+    if mariadb.programs() is None:
+        missing("mariadbd", "apt-get install mariadb-server")
+    if importlib.util.find_spec("pymysql") is None:
+        missing("pymysql", "pip install pymysql")
+    with mariadb.mariadb() as address:
+        yield address
+
+
+KINDS: Final = ["sqlite", "duckdb", "postgresql", "sqlite by SQLAlchemy", "postgresql by SQLAlchemy"]
+
+
+@pytest.fixture(params=KINDS)
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
-    if request.param == "sqlite":
-        return lambda: sqlite3.connect(tmp_path / "test.db", timeout=1)
+    return new_database(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=[*KINDS, "mariadb by SQLAlchemy"])
+def any_database(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
+    return new_database(request.param, request, tmp_path)
+
+
+def new_database(kind: str, request: pytest.FixtureRequest, folder: Path) -> Connect:
+    """Return how an empty database is reached."""
+    if kind == "sqlite":
+        return lambda: sqlite3.connect(folder / "test.db", timeout=1)
+    if kind == "duckdb":
+        pytest.importorskip("duckdb")
+        return lambda: importlib.import_module("duckdb").connect(folder / "test.duckdb")
+    sqlalchemy: Any = pytest.importorskip("sqlalchemy")
+    if kind.startswith("sqlite"):
+        return f"sqlite:///{folder}/test.db"
+    if kind.startswith("mariadb"):
+        address = request.getfixturevalue("maria")
+        execute(address.replace("/test?", "/?"), "DROP DATABASE IF EXISTS test", "CREATE DATABASE test")
+        return cast(Connect, sqlalchemy.create_engine(address))
     server = request.getfixturevalue("server")
     driver: Any = importlib.import_module("psycopg")
     execute(lambda: driver.connect(server), "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    return lambda: driver.connect(server)
+    if kind == "postgresql":
+        return lambda: driver.connect(server)
+    host, user, database = (part.partition("=")[2] for part in server.split())
+    return f"postgresql+psycopg://{user}@/{database}?host={host}"
+
+
+def missing(what: str, remedy: str) -> NoReturn:
+    """Skip what cannot run here; `make check-connectors` leaves nothing out."""
+    message = f"{what} is not installed: {remedy}"
+    if os.environ.get("STREAMDSL_CONNECTORS") == "all":
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 def execute(connect: Connect, *statements: str) -> None:
-    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+    with closing(connecting(connect)()) as connection, closing(connection.cursor()) as cursor:
         for statement in statements:
             cursor.execute(statement)
         connection.commit()
@@ -65,53 +110,53 @@ def numbers(found: list[Batch]) -> list[int]:
     return [item["n"] for batch in found for item in batch.data]
 
 
-READINGS = "CREATE TABLE readings (n BIGINT, at BIGINT, heat DOUBLE PRECISION, name TEXT)"
+READINGS = "CREATE TABLE readings (n BIGINT, moment BIGINT, heat DOUBLE PRECISION, name TEXT)"
 
 
-def test_it_gives_the_same_from_each_position(connect: Connect) -> None:
-    execute(connect, READINGS, rows(*(f"({n}, {n // 3}, {n / 2}, 'it''s {n} %')" for n in range(40))))
-    for by in ("n", "at"):
-        report = check_source(lambda by=by: database_rows(connect, "readings", by=by, start="at", at_once=7))  # type: ignore[misc]
+def test_it_gives_the_same_from_each_position(any_database: Connect) -> None:
+    execute(any_database, READINGS, rows(*(f"({n}, {n // 3}, {n / 2}, 'it''s {n} %')" for n in range(40))))
+    for by in ("n", "moment"):
+        report = check_source(lambda by=by: database_rows(any_database, "readings", by=by, start="moment", at_once=7))  # type: ignore[misc]
         assert report.records == 40
 
 
-def test_rows_with_equal_values_may_come_later(connect: Connect) -> None:
-    source = database_rows(connect, "readings", by="at", at_once=3)
-    execute(connect, READINGS, rows("(5, 1, 0, 'a')", "(6, 2, 0, 'a')", "(7, 2, 0, 'a')", "(7, 2, 0, 'a')"))
+def test_rows_with_equal_values_may_come_later(any_database: Connect) -> None:
+    source = database_rows(any_database, "readings", by="moment", at_once=3)
+    execute(any_database, READINGS, rows("(5, 1, 0, 'a')", "(6, 2, 0, 'a')", "(7, 2, 0, 'a')", "(7, 2, 0, 'a')"))
     first = batches(source)
     assert numbers(first) == [5, 6, 7, 7]
-    execute(connect, rows("(1, 2, 0, 'a')", "(7, 2, 0, 'a')", "(9, 3, 0, 'a')"))
+    execute(any_database, rows("(1, 2, 0, 'a')", "(7, 2, 0, 'a')", "(9, 3, 0, 'a')"))
     assert sorted(numbers(batches(source, first[-1].position))) == [1, 7, 9]
     assert numbers(batches(source, first[-1].position))[-1] == 9
 
 
-def test_more_equal_values_than_a_batch_has_are_all_read(connect: Connect) -> None:
-    execute(connect, READINGS, rows(*(f"({n}, 1, 0, 'a')" for n in range(20))))
-    assert sorted(numbers(batches(database_rows(connect, "readings", by="at", at_once=3)))) == list(range(20))
+def test_more_equal_values_than_a_batch_has_are_all_read(any_database: Connect) -> None:
+    execute(any_database, READINGS, rows(*(f"({n}, 1, 0, 'a')" for n in range(20))))
+    assert sorted(numbers(batches(database_rows(any_database, "readings", by="moment", at_once=3)))) == list(range(20))
 
 
-def test_an_open_reader_sees_what_comes_after_a_pause(connect: Connect) -> None:
-    execute(connect, READINGS, rows("(1, 1, 0, 'a')"))
-    with closing(database_rows(connect, "readings", by="n", pause="100ms").open(None)) as reader:
+def test_an_open_reader_sees_what_comes_after_a_pause(any_database: Connect) -> None:
+    execute(any_database, READINGS, rows("(1, 1, 0, 'a')"))
+    with closing(database_rows(any_database, "readings", by="n", pause="500ms").open(None)) as reader:
         assert isinstance(reader.poll(0), Batch)
         assert reader.poll(0) is None
-        execute(connect, rows("(2, 1, 0, 'a')"))
+        execute(any_database, rows("(2, 1, 0, 'a')"))
         assert reader.poll(0) is None, "the pause is not over"
-        assert isinstance(found := reader.poll(1), Batch)
+        assert isinstance(found := reader.poll(2), Batch)
         assert numbers([found]) == [2]
 
 
-def test_a_condition_keeps_rows_back(connect: Connect) -> None:
-    execute(connect, READINGS, rows("(1, 1, 0, 'a')", "(2, 1, 0, 'b%')", "(3, 1, 0, 'c')"))
-    assert numbers(batches(database_rows(connect, "readings", by="n", where="name LIKE 'b%' OR n = 1"))) == [1, 2]
-    position = batches(database_rows(connect, "readings", by="n", where="n < 2"))[-1].position
-    assert numbers(batches(database_rows(connect, "readings", by="n", where="name LIKE '%b%'"), position)) == [2]
+def test_a_condition_keeps_rows_back(any_database: Connect) -> None:
+    execute(any_database, READINGS, rows("(1, 1, 0, 'a')", "(2, 1, 0, 'b%')", "(3, 1, 0, 'c')"))
+    assert numbers(batches(database_rows(any_database, "readings", by="n", where="name LIKE 'b%' OR n = 1"))) == [1, 2]
+    position = batches(database_rows(any_database, "readings", by="n", where="n < 2"))[-1].position
+    assert numbers(batches(database_rows(any_database, "readings", by="n", where="name LIKE '%b%'"), position)) == [2]
 
 
 def test_dates_are_times_and_positions(connect: Connect) -> None:
-    execute(connect, "CREATE TABLE readings (n BIGINT, at TIMESTAMP WITH TIME ZONE)")
+    execute(connect, "CREATE TABLE readings (n BIGINT, moment TIMESTAMP WITH TIME ZONE)")
     execute(connect, rows("(1, '2026-01-01 00:00:01+00:00')", "(2, '2026-01-01 00:00:02.5+00:00')"))
-    source = database_rows(connect, "readings", by="at", start="at")
+    source = database_rows(connect, "readings", by="moment", start="moment")
     assert check_source(lambda: source).records == 2
     (batch,) = batches(source)
     query = sd.source("readings", unit="ms").where(lambda e: e.n > 1)
@@ -134,7 +179,7 @@ def test_a_log_of_events_is_a_source(connect: Connect) -> None:
     table = DatabaseTable(connect, "hot")
     query = sd.source("log", unit="tick").select(lambda e: e.heat)
     query.serve(database_rows(connect, "log", by="number"), table, once=True, every=1)
-    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+    with closing(connecting(connect)()) as connection, closing(connection.cursor()) as cursor:
         cursor.execute("SELECT le, re, value FROM hot ORDER BY le")
         assert cursor.fetchall() == [(1, 5, 7), (2, 3, 9)]
 
@@ -149,7 +194,7 @@ def test_what_cannot_be_read_is_said(connect: Connect) -> None:
 
 def test_database_table_keeps_its_promise(connect: Connect) -> None:
     def read() -> list[dict[str, Any]]:
-        with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        with closing(connecting(connect)()) as connection, closing(connection.cursor()) as cursor:
             try:
                 cursor.execute("SELECT le, re, n FROM alarms")
             except Exception:  # it has no row yet, and so perhaps no column n
@@ -157,3 +202,26 @@ def test_database_table_keeps_its_promise(connect: Connect) -> None:
             return [{"le": le, "re": re, "n": n} for le, re, n in cursor.fetchall()]
 
     assert check_sink(lambda: DatabaseTable(connect, "alarms"), read).promise == "exactly_once"
+
+
+def test_a_table_is_kept_in_no_database_that_cannot(maria: str) -> None:
+    table = DatabaseTable(maria, "alarms")
+    query = sd.source("readings", unit="tick").where(lambda e: e.n > 1)
+    with pytest.raises(SinkError, match="tables are kept in sqlite and postgresql, not in mysql"):
+        query.serve(iterable([(1, 2, {"n": 7})]), table)
+
+
+def test_an_address_of_no_database_is_refused_without_its_password() -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(QueryError, match="SQLAlchemy knows no such database") as error:
+        database_rows("nosuch://me:secret@host/db", "readings", by="n")
+    assert "secret" not in str(error.value)
+
+
+def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    address = f"sqlite:///{tmp_path}/none/test.db"
+    with pytest.raises(InputError, match="the table readings cannot be read: unable to open database file"):
+        batches(database_rows(address, "readings", by="n"))
+    with pytest.raises(sqlite3.OperationalError, match="the table alarms cannot be read or written: unable to open"):
+        DatabaseTable(address, "alarms").has(0)

@@ -85,6 +85,14 @@ def running() -> Iterator[Server]:
         thread.join()
 
 
+def posted_events(server: Server) -> list[Any]:
+    import pyarrow as pa
+
+    rows = [row for _, body in server.posted for row in body["events"]]
+    kinds = {**dict.fromkeys(("kind", "id"), pa.string()), **dict.fromkeys(("le", "re", "re_new", "n"), pa.int64())}
+    return events_of(pa.Table.from_pylist(rows, pa.schema(kinds)))
+
+
 def test_sent_events_are_the_same_from_each_position(server: Server) -> None:
     report = check_source(lambda: server_sent_events(server.url), patience=0.5)
     assert (report.records, report.bad_records) == (9, 1)
@@ -141,13 +149,8 @@ def test_an_open_stream_is_closed_at_once(server: Server) -> None:
 
 
 def test_micro_batches_are_posted_at_least_once(server: Server) -> None:
-    def posted() -> list[Any]:
-        pa = pytest.importorskip("pyarrow")
-        rows = [row for _, body in server.posted for row in body["events"]]
-        kinds = {**dict.fromkeys(("kind", "id"), pa.string()), **dict.fromkeys(("le", "re", "re_new", "n"), pa.int64())}
-        return events_of(pa.Table.from_pylist(rows, pa.schema(kinds)))
-
-    assert check_sink(lambda: Webhook(server.url), posted).promise == "at_least_once"
+    pytest.importorskip("pyarrow")
+    assert check_sink(lambda: Webhook(server.url), lambda: posted_events(server)).promise == "at_least_once"
     keys = [key for key, _ in server.posted]
     assert sorted(set(keys)) == ["check-0", "check-1", "check-3", "check-4"]
 
