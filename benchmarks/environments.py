@@ -9,7 +9,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OWN = {"bytewax": "bytewax==0.21.1", "pathway": "pathway==0.33.0"}
+OWN = {"bytewax": "bytewax[kafka]==0.21.1", "pathway": "pathway==0.33.0"}
 """Peers whose requirements are apart from those of the rest."""
 NEEDS = {"streamdsl": "pyarrow", "duckdb": "duckdb", "polars": "polars"}
 """What peers need of this environment; pyarrow carries columns in and out."""

@@ -121,15 +121,17 @@ def page(title: str, methods: list[tuple[type, str]]) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page's text, by its file; the first lists the others."""
-    listed = [f"- [{TITLES[name]}]({name}.md): {', '.join(_names(methods))}" for name, methods in families().items()]
+    listed = [f"- [{TITLES[name]}]({name}.md): {', '.join(_names(name, methods))}" for name, methods in families().items()]
     first = ["# Operators", "Every method of a stream, with its timeline and an example.", "\n".join(map(_wrapped_entry, listed))]
     written = {FOLDER / f"{name}.md": page(TITLES[name], methods) for name, methods in families().items()}
     return {FOLDER / "README.md": "\n\n".join(first) + "\n", **written}
 
 
-def _names(methods: list[tuple[type, str]]) -> list[str]:
-    """Return the names of methods, each once."""
-    return list(dict.fromkeys(f"`{name}`" for _, name in methods))
+def _names(page: str, methods: list[tuple[type, str]]) -> list[str]:
+    """Return the names of methods, each once, as links to their parts of a page."""
+    first = {name: cls for cls, name in reversed(methods)}
+    anchors = {name: name if cls is Stream else f"{name}-of-a-{cls.__name__.lower()}" for name, cls in first.items()}
+    return [f"[`{name}`]({page}.md#{anchors[name]})" for name in dict.fromkeys(name for _, name in methods)]
 
 
 def _wrapped_entry(text: str) -> str:

@@ -12,6 +12,7 @@ from streamdsl.errors import shortened
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fields_of, format_time
 from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.events import id_repr
 from streamdsl.temporal.html import text as preformatted
 from streamdsl.udm.bases import IntervalEvent
 
@@ -55,8 +56,8 @@ def event_text(event: Event[Any], unit: Unit | None) -> str:
         return f"CTI {format_time(event.time, unit)}"
     life = life_text(event.le, event.re, unit)
     if isinstance(event, Retract):
-        return f"retract {event.id!r} {life} -> {format_time(event.re_new, unit)}"
-    return f"insert {event.id!r} {life}"
+        return f"retract {id_repr(event.id, unit)} {life} -> {format_time(event.re_new, unit)}"
+    return f"insert {id_repr(event.id, unit)} {life}"
 
 
 def listed(lines: list[str], what: str = "more") -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from streamdsl.debugger.input_rows import Arrival, RecordedInput, is_ended
@@ -15,19 +15,23 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.consolidate import consolidated
 from streamdsl.engine.operator import Operator, Piece
 from streamdsl.errors import shortened
+from streamdsl.pictures import cut
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Source
 from streamdsl.plan.outputs import Outputs
 from streamdsl.temporal import MIN_TIME, Cti, format_time
 
 _KEYS: Final = 4
-"""The keys of groups that are named."""
+"""The keys of groups that are named, and the states and totals that are shown."""
+_LONGEST: Final = 80
+"""The most characters of a state, or of totals."""
 
 
 class HeldState(NamedTuple):
     """What an operator, or a source, holds: open windows, rows that a change may still need, and the groups of these.
 
-    `came` and `went` are the changes of rows that it has taken and sent, the CTIs are those of its input and its output.
+    `came` and `went` are the changes of rows that it has taken and sent, the CTIs are those of its input and its output. `kept`
+    are the first states of modules and totals of aggregates, each with its group and its window.
     """
 
     windows: int
@@ -38,6 +42,8 @@ class HeldState(NamedTuple):
     went: int
     input_cti: str
     output_cti: str
+    bytes: int
+    kept: list[str]
 
 
 class RunningMoment:
@@ -93,24 +99,35 @@ class RecordedRun(Rerun):
 
     def held(self) -> Iterator[tuple[str, HeldState]]:
         """Yield what each source and operator holds. A group-apply holds nothing itself, but where its rows enter they come."""
-        self._flush_for_reading()
-        names = labels(self.plan)
+        figures, names = self.stats(), labels(self.plan)
         for node in self.plan.walk():
             if isinstance(node, Source):
-                yield names[id(node)], self._of(self._sources[node.source].stats())
-        entered: dict[str, dict[str, int]] = {}
+                yield names[id(node)], self._of(figures[f"source:{node.source}"])
         for operator in self._graph.operators:
-            figures = operator.stats()
-            before = entered.setdefault(operator.label, figures)
-            yield operator.label, self._of({**figures, "in": before["in"], "input_cti": before["input_cti"]}, operator)
+            yield operator.label, self._of(figures[operator.label], operator)
 
     def _of(self, figures: Mapping[str, int], operator: Operator | None = None) -> HeldState:
         groups = set() if operator is None or operator.key_table is None else {g for g in operator.held_groups() if g is not None}
-        keys = [operator.key_table.key(g) for g in sorted(groups)[:_KEYS]] if operator and operator.key_table else []
-        named = ", ".join(shortened(key[0] if len(key) == 1 else key) for key in keys)
+        keys = [self._key(operator, g) for g in sorted(groups)[:_KEYS]] if operator else []
+        named = ", ".join(keys) + ", …" * (len(groups) > _KEYS)
         ctis = [self._shown(figures[name]) for name in ("input_cti", "output_cti")]
-        sizes = figures["windows"], figures["events"], len(groups), named + ", …" * (len(groups) > _KEYS)
-        return HeldState(*sizes, figures["in"], figures["out"], *ctis)
+        found = list(islice(self._kept(operator), _KEYS + 1)) if operator else []
+        kept = [*found[:_KEYS], *["…"] * (len(found) > _KEYS)]
+        sizes = figures["windows"], figures["events"], len(groups), named
+        return HeldState(*sizes, figures["in"], figures["out"], ctis[0], ctis[1], figures["state_bytes"], kept)
+
+    def _kept(self, operator: Operator) -> Iterator[str]:
+        """Yield a line for each group and window of which something is kept: its key, its lifetime, and the values."""
+        for (group, window), found in groupby(operator.kept(), key=lambda each: each[:2]):
+            of = [] if group is None else [self._key(operator, group)]
+            if window is not None:
+                of.append(f"[{format_time(window.le, self._time_unit)}, {format_time(window.re, self._time_unit)})")
+            yield ": ".join([" ".join(of)] * bool(of) + ["; ".join(f"{each.name} {cut(each.value, _LONGEST)}" for each in found)])
+
+    def _key(self, operator: Operator, group: int) -> str:
+        assert operator.key_table is not None
+        key = operator.key_table.key(group)
+        return shortened(key[0] if len(key) == 1 else key)
 
     def _shown(self, cti: int) -> str:
         return "" if cti == MIN_TIME else format_time(cti, self._time_unit)

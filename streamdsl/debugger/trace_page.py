@@ -22,6 +22,7 @@ from streamdsl.plan.drawing import chart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Event, Insert, Retract, Unit, format_time
+from streamdsl.temporal.events import id_repr
 
 if TYPE_CHECKING:
     from streamdsl.debugger.event_trace import EventTrace
@@ -33,7 +34,7 @@ MOST_ROWS: Final = 2_000
 _WORK: Final = 200_000
 """The input rows that are run again for a page, over all moments."""
 _PAYLOAD: Final = 160
-_ID: Final = 60
+_ID: Final = 90
 """The most characters of a payload, and of an id."""
 
 
@@ -148,9 +149,12 @@ class _Film:
             return [push, source, "cti", "", str(event.time), str(event.time), None, "", format_time(event.time, unit)]
         text, ends = _life(event, unit), [str(event.le), str(event.re)]
         if isinstance(event, Insert):
-            return [push, source, "insert", cut(str(event.id), _ID), *ends, None, cut(event.payload, _PAYLOAD), text]
+            return [push, source, "insert", self._id(event), *ends, None, cut(event.payload, _PAYLOAD), text]
         new = "deleted" if event.re_new <= event.le else format_time(event.re_new, unit)
-        return [push, source, "retract", cut(str(event.id), _ID), *ends, str(event.re_new), "", f"{text} → {new}"]
+        return [push, source, "retract", self._id(event), *ends, str(event.re_new), "", f"{text} → {new}"]
+
+    def _id(self, event: Insert[Any] | Retract) -> str:
+        return cut(event.id if isinstance(event.id, str) else id_repr(event.id, self.recording.unit), _ID)
 
     def _late(self) -> dict[int, str]:
         """Return what was wrong with events that came too late, by their numbers."""

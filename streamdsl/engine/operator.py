@@ -24,6 +24,7 @@ from streamdsl.expr.evaluate import Inputs, RowError, evaluate, evaluate_deferre
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.row_program import RowProgram, Step
 from streamdsl.expr.table import Column, flatnonzero
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
@@ -40,6 +41,18 @@ class Piece(NamedTuple):
 
 piece_of: Final[Callable[[tuple[Batch, int]], Piece]] = functools.partial(tuple.__new__, Piece)
 """Make a `Piece` of a tuple. This costs less than half of calling the class, and there is one per operator and step."""
+
+
+class Kept(NamedTuple):
+    """What an operator keeps of rows that it need not read again: the state of a module or the totals of an aggregate, by `name`.
+
+    It is that of a group (None: there are none) and, of windows, of one of them.
+    """
+
+    group: int | None
+    window: Lifetime | None
+    name: str
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +214,10 @@ class Operator(ABC):
     def held_ends(self) -> list[int]:
         """Return the REs of the results that are kept back because they are not final (`EmitPolicy.final`)."""
         return []
+
+    def kept(self) -> Iterator[Kept]:
+        """Yield the states of modules and the totals of aggregates, for a debugger."""
+        return iter(())
 
     def flush_deferred(self) -> None:
         """Bring the state into its columnar form, before it is measured or saved: the row path may have deferred that."""

@@ -38,7 +38,9 @@ MEMBERS: Final = 8
 CHARACTER: Final = 6.5
 """The width of a character of a label, before one zooms."""
 QUIET: Final = "#7f8791"
-"""A colour of text that is read on light pages and on dark ones."""
+"""A colour of lines that is seen on light pages and on dark ones."""
+_TEXT: Final = alt.ExprRef("luminance(background || 'white') > 0.4 ? '#1f2328' : '#e6edf3'")
+"""The colour of names, by the background that a theme of Altair gives."""
 _COLOURS: Final = {"input": COLOURS[0], "output": COLOURS[3], "windows": COLOURS[4]}
 _DATES: Final = {
     "year": "%Y",
@@ -142,7 +144,7 @@ class _Panel:
             base.transform_filter("datum.is_edge")
             .mark_point(filled=True, size=90, shape="triangle-right", opacity=1)
             .encode(x=self._x("re"), color=colour),
-            base.mark_text(align="left", dx=8, color=QUIET).encode(text="name:N"),
+            base.mark_text(align="left", dx=8, color=_TEXT).encode(text="name:N"),
         ]
         return alt.layer(*layers, *self._ctis()).properties(width=WIDTH, height=LINE * n_lines)
 

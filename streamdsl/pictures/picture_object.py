@@ -1,4 +1,4 @@
-"""What every picture is: text for terminals, SVG for pages, and a file."""
+"""What every picture is: text for terminals, SVG for pages and Jupyter, and a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from streamdsl.temporal.display import Displayed
 
-class Drawing(ABC):
+
+class Drawing(Displayed, ABC):
     """A picture: `str()` of it is text, Jupyter shows its SVG, and `save` writes either."""
 
     @abstractmethod
@@ -29,5 +31,5 @@ class Drawing(ABC):
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _picture(self) -> Drawing:
+        return self

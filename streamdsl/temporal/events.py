@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
 from streamdsl.errors import EventError
-from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, is_integer, time_repr
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, is_calendar, is_integer, time_repr
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -48,7 +49,33 @@ def unit_of(event: PhysicalEvent[Any]) -> Unit | None:
     return getattr(event, "_unit", None)
 
 
+_OF_WINDOW: Final = re.compile(r"(?:window_aggregate|window_apply|distinct)_\d+")
+"""The operators in whose ids the last but one part is a start."""
+
+
+def id_repr(id: Hashable, unit: Unit | None) -> str:
+    """Return an id as Python text in which the start of a window is written as times are; the id itself has ticks.
+
+    >>> id_repr(("window_aggregate_1", "A", 2, 0), "s"), id_repr(("window_aggregate_1", "A", 2, 0), None)
+    ("('window_aggregate_1', 'A', '1970-01-01T00:00:02Z', 0)", "('window_aggregate_1', 'A', 2, 0)")
+    """
+    text = repr(id)
+    if not is_calendar(unit) or not _OF_WINDOW.search(text):
+        return text
+    if type(id) is tuple and len(id) > 1:
+        parts = [id_repr(each, unit) for each in id]
+        if len(id) > 2 and type(id[0]) is str and _OF_WINDOW.fullmatch(id[0]) and type(id[-2]) is int:
+            parts[-2] = time_repr(id[-2], unit)
+        return f"({', '.join(parts)})"
+    if is_dataclass(id):
+        parts = [f"{each.name}={id_repr(getattr(id, each.name), unit)}" for each in fields(id)]
+        return f"{type(id).__name__}({', '.join(parts)})"
+    return text
+
+
 def _show(name: str, value: Any, unit: Unit | None) -> str:
+    if name == "id":
+        return id_repr(value, unit)
     return time_repr(value, unit) if name in _TIMES and type(value) is int else repr(value)
 
 

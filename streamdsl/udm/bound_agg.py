@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Constant, Expr, Whole
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.udm.builtin import Count
@@ -28,6 +29,16 @@ class BoundAgg:
         if self.argument is not None:
             return self.argument
         return Constant(True) if isinstance(self.function, Count) else Whole()
+
+    @property
+    def described(self) -> str:
+        """The aggregate as text.
+
+        >>> BoundAgg(Count(), where=Constant(True)).described
+        'count() where True'
+        """
+        argument = describe(self.argument) if self.argument is not None else ""
+        return f"{self.function.label}({argument})" + (f" where {describe(self.where)}" if self.where is not None else "")
 
     @property
     def counts_rows(self) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from benchmarks.bytewax_page import dataflow, recorded
 from streamdsl import sinks, sources
 from tests import gallery_pages, site_pages
 from tests.architecture.test_pages import EACH_PAGE, ROOT, prose
@@ -98,16 +97,3 @@ def is_there(name: str) -> bool:
 def test_a_name_that_is_not_there_is_found() -> None:
     found = SHORT.findall("`sd.point(id)`, `sd.pointt`, `secret.CORAL8`, `secret.CORAL9`")
     assert [name for name in found if not is_there(f"streamdsl.{name}")] == ["pointt", "secret.CORAL9"]
-
-
-def test_bytewax_and_streamdsl_print_the_same() -> None:
-    """What Bytewax prints is recorded; what streamdsl prints is what the doctest of the page finds."""
-    printed = recorded()
-    assert len(printed.splitlines()) == 10
-    assert (DOCS / "coming-from-bytewax.md").read_text().count(printed) == 2
-
-
-def test_what_is_shown_of_the_dataflow_of_bytewax_is_what_runs() -> None:
-    shown = re.findall(r"```py\n(.*?)```", (DOCS / "coming-from-bytewax.md").read_text(), re.DOTALL)
-    assert len(shown) > 1
-    assert [part for part in shown if part not in dataflow()] == []

@@ -57,6 +57,10 @@ class Accumulator(ABC):
     def result(self, totals: AccumulatorColumns, slot: int, rows: int) -> Any:
         """Return the result at a position with so many rows. Raises `ArithmeticError` if only `results` can compute it."""
 
+    def kept(self, totals: AccumulatorColumns, slot: int) -> dict[str, Any]:
+        """Return what is summed up at a position, for a debugger."""
+        return {"values": totals.at(ROWS, slot) - totals.at((self.number, "missing"), slot)}
+
     def counted(self, totals: AccumulatorColumns) -> Ticks:
         """Return the numbers of values that are not None."""
         rows = totals.counts(ROWS)
@@ -189,6 +193,12 @@ class SumAccumulator(Accumulator):
             raise ArithmeticError("a value is not finite")
         return self._of_one(rounded(whole, scale), counted)
 
+    def kept(self, totals: AccumulatorColumns, slot: int) -> dict[str, Any]:
+        found = {**super().kept(totals, slot), "sum": _total(totals, self.number, slot)}
+        found |= {str(kind): n for _, kind in self._specials if (n := totals.at((self.number, kind), slot))}
+        bag = totals.bags(self.number).get(slot)
+        return found | ({"others": bag.values()} if bag else {})
+
     def _of_one(self, total: float, counted: int) -> Any:
         return total
 
@@ -227,6 +237,9 @@ class VarianceAccumulator(SumAccumulator):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self._squares = squares_of(number)
+
+    def kept(self, totals: AccumulatorColumns, slot: int) -> dict[str, Any]:
+        return {**super().kept(totals, slot), "squares": _total(totals, self._squares, slot)}
 
     def _add_reals(self, rows: Rows | None, values: NDArray[np.float64], terms: Terms) -> None:
         super()._add_reals(rows, values, terms)
@@ -288,6 +301,12 @@ class StddevAccumulator(VarianceAccumulator):
 
     def _of_one(self, total: float, counted: int) -> float:
         return math.sqrt(total)
+
+
+def _total(totals: AccumulatorColumns, number: int, slot: int) -> int | float:
+    """Return an exact sum, as an integer where it is one."""
+    whole, scale = totals.digits_at(number, slot)
+    return rounded(whole, scale) if whole % (1 << scale) else whole >> scale
 
 
 ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {

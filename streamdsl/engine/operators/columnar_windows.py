@@ -71,6 +71,9 @@ class ColumnarWindowOperator(WindowDriver):
         numbers = self.cells.number[slots]
         return self.cells.group[slots], self.grid.starts_of(numbers), self.grid.ends_of(numbers)
 
+    def _summed_up(self) -> Rows:
+        return self.cells.until(INFINITY)
+
     def _drop_windows(self, slots: Rows) -> None:
         self.cells.empty(slots)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.data_driven.row_arguments import NOTHING, ArgumentSlots, RowArguments, argument_exprs
 from streamdsl.engine.data_driven.timeline import Touched
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import EmitPolicy, Operator, inputs_of
+from streamdsl.engine.operator import EmitPolicy, Kept, Operator, inputs_of
 from streamdsl.engine.row_batch import Result, RowBatch, results_batch
 from streamdsl.expr.deferred import AnyColumn, with_parts
 from streamdsl.expr.evaluate import Inputs, RowError, project
@@ -100,6 +100,17 @@ class WindowDriver(Operator):
     @abstractmethod
     def _drop_windows(self, slots: Rows) -> None:
         """Drop windows that have no rows left."""
+
+    @abstractmethod
+    def _summed_up(self) -> Rows:
+        """Return the windows that have totals of their own."""
+
+    def kept(self) -> Iterator[Kept]:
+        slots = self._summed_up()
+        for slot, group, le, re in zip(slots.tolist(), *(each.tolist() for each in self._windows(slots)), strict=True):
+            for each in self.accumulators:
+                name = self.aggregates[each.number].described
+                yield Kept(group if self.is_grouped else None, Lifetime(le, re), name, each.kept(self.totals, slot))
 
     # Columns
 

@@ -5,7 +5,7 @@ Only differences from the emitted results are emitted (docs/decisions/14-frames-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -33,7 +33,7 @@ from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
-from streamdsl.engine.operator import EmitPolicy, inputs_of
+from streamdsl.engine.operator import EmitPolicy, Kept, inputs_of
 from streamdsl.engine.operators.data_driven_windows import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.operators.driver import WindowActions
 from streamdsl.engine.row_batch import RowBatch
@@ -46,6 +46,7 @@ from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_col
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.udm.incremental import Held
 from streamdsl.windows import Output, Sequenced
 
 _MANY_MORE: Final = 16
@@ -152,6 +153,23 @@ class FramedWindowOperator(DataDrivenOperator):
         self.has_unemitted_accumulators = False
         """Whether windows without an emitted result may have accumulators."""
         self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
+
+    def _summed_up(self) -> Rows:
+        slots = self.table.all()
+        return slots[flatnonzero(self.table.has_totals[slots])]
+
+    def kept(self) -> Iterator[Kept]:
+        yield from super().kept()
+        slots = self.table.all()
+        for module, column in zip(self.states.modules, self.table.states, strict=True):
+            known = slots[flatnonzero(column[slots] != None)]  # noqa: E711
+            for held, group, le, re in zip(column[known], *(each.tolist() for each in self._windows(known)), strict=True):
+                yield Kept(
+                    group if self.is_grouped else None,
+                    Lifetime(le, re),
+                    module.function.label,
+                    held.state if isinstance(held, Held) else held,
+                )
 
     def _drop_windows(self, slots: Rows) -> None:
         if len(slots):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -15,7 +15,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Operator
+from streamdsl.engine.operator import Kept, Operator
 from streamdsl.engine.order import by_columns
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero, payload_table
@@ -366,6 +366,9 @@ class ScanOperator(Operator):
 
     def held_groups(self) -> Iterable[int | None]:
         return self.lines
+
+    def kept(self) -> Iterator[Kept]:
+        return (Kept(group, None, self.module.label, line.tail) for group, line in self.lines.items())
 
     def state(self) -> dict[str, int]:
         return {"windows": 0, "events": sum(len(line.le) for line in self.lines.values())}

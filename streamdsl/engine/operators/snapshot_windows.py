@@ -21,7 +21,7 @@ from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.data_driven_windows import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -45,6 +45,10 @@ class SnapshotOperator(DataDrivenOperator):
         out = self._emit(touched)
         self.timeline.drop(touched.gone)
         return out
+
+    def _summed_up(self) -> Rows:
+        # Later windows keep their difference from the one before.
+        return flatnonzero((self.table.rows > 0) & (self.table.le <= self.high_water))
 
     def _drop_windows(self, slots: Rows) -> None:
         self.timeline.drop(slots)

@@ -187,6 +187,4 @@ class WindowApply(Windowed):
 
 
 def _describe_aggregate(name: str, agg: BoundAgg) -> str:
-    argument = describe(agg.argument) if agg.argument is not None else ""
-    where = f" where {describe(agg.where)}" if agg.where is not None else ""
-    return f"{name} = {agg.function.label}({argument}){where}{describe_state(agg.function)}"
+    return f"{name} = {agg.described}{describe_state(agg.function)}"

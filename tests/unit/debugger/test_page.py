@@ -358,23 +358,24 @@ def test_beside_its_rows_an_operator_shows_what_it_holds_at_that_moment(tmp_path
     session.push([sd.point("a", 3, {"zone": "A", "fare": 9})])
     session.push([sd.point("b", 14, {"zone": "<b>B", "fare": 9}), sd.Cti(12)])
     script = """
-        const line = name => [...document.querySelectorAll(`[data-held="${name}"] small`)].map(e => e.textContent);
+        const told = part => part.textContent.replace(/[0-9,]+ (bytes|kB)$/, "N bytes");
+        const line = name => [...document.querySelectorAll(`[data-held="${name}"] small`)].map(told);
         const title = () => { holding(); return $("held").querySelector("h2").textContent; };
-        const told = () => [title(), line("source:trips"), line("window_aggregate_1")];
-        const end = told(); go(2); const one = told(); go(0); holding(); const none = $("held").textContent;
+        const all = () => [title(), line("source:trips"), line("window_aggregate_1")];
+        const end = all(); go(2); const one = all(); go(0); holding(); const none = $("held").textContent;
         go(2); holding(); document.querySelector('[data-held="window_aggregate_1"]').click();
         return [end, one, none, chosen, document.querySelectorAll("#held b").length];
     """
     end, one, none, chosen, n_bold = in_browser(trace, tmp_path, script)
     assert end == [
         "What is held after push 2",
-        ["holds 1 row that can still change", "2 in, 2 out; CTI 12"],
-        ["holds 1 open window in 1 group: '<b>B'", "2 in, 2 out; CTI 12, sent 10"],
+        ["holds 1 row that can still change; N bytes", "2 in, 2 out; CTI 12"],
+        ["holds 1 open window in 1 group: '<b>B'; N bytes", "2 in, 2 out; CTI 12, sent 10", "'<b>B' [10, 20): count() values=1"],
     ]
     assert one == [
         "What is held after push 1",
-        ["holds 1 row that can still change", "1 in, 1 out; no CTI yet"],
-        ["holds 1 open window in 1 group: 'A'", "1 in, 1 out; no CTI yet"],
+        ["holds 1 row that can still change; N bytes", "1 in, 1 out; no CTI yet"],
+        ["holds 1 open window in 1 group: 'A'; N bytes", "1 in, 1 out; no CTI yet", "'A' [0, 10): count() values=1"],
     ]
     assert (none, chosen, n_bold) == ("Nothing has come yet", "window_aggregate_1", 0)
 

@@ -13,6 +13,7 @@ import streamdsl as sd
 from streamdsl.debugger.moment import Moment
 from streamdsl.debugger.pushes import Push
 from streamdsl.debugger.running_moment import HeldState, RunningMoment
+from streamdsl.udm import UDSO
 from tests.laws.choices import Random
 from tests.laws.compositions import composition
 from tests.laws.scenarios import scenario
@@ -61,13 +62,101 @@ def test_an_operator_holds_the_windows_rows_and_groups_that_a_change_can_still_n
 
     held = after(*(sd.point(n, n, {"zone": zone, "fare": n}) for n, zone in enumerate("ABCABE")))
     assert held["window_aggregate_1"][:4] == (4, 6, 4, "'A', 'B', 'C', 'E'")
-    assert held["window_aggregate_1"][6:] == ("", "")
+    assert held["window_aggregate_1"][6:8] == ("", "")
     held = after(sd.point("F", 12, {"zone": "F", "fare": 1}), sd.Cti(11))
     assert held["window_aggregate_1"][:4] == (1, 1, 1, "'F'")
-    assert held["window_aggregate_1"][6:] == ("11", "10")
+    assert held["window_aggregate_1"][6:8] == ("11", "10")
     assert held["source:trips"][:4] == (0, 1, 0, "")
     held = after(sd.Cti(30))
     assert [each[:3] for each in held.values()] == [(0, 0, 0)] * 3
+
+
+class Longest(UDSO[str, str, str]):
+    def create_state(self) -> str:
+        return ""
+
+    def process(self, state: str, payload: str, le: int) -> tuple[str, list[str]]:
+        return (payload, [payload]) if len(payload) > len(state) else (state, [])
+
+
+class Spread(sd.IncrementalUDA[int, list[int], int]):
+    def create_state(self) -> list[int]:
+        return []
+
+    def add_event_to_state(self, state: list[int], payload: int) -> list[int]:
+        return sorted([*state, payload])
+
+    def remove_event_from_state(self, state: list[int], payload: int) -> list[int]:
+        state.remove(payload)
+        return state
+
+    def compute_result(self, state: list[int]) -> int:
+        return state[-1] - state[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        (
+            lambda t: (
+                t.group_by("zone").tumbling_window(10).aggregate(n=sd.count(lambda e: e.fare), v=sd.variance(lambda e: e.fare))
+            ),
+            [
+                "'A' [0, 10): count(e.fare) values=1; variance(e.fare) values=1 sum=4 squares=16",
+                "'B' [0, 10): count(e.fare) values=1; variance(e.fare) values=1 sum=0.5 squares=0.25",
+            ],
+        ),
+        (
+            lambda t: t.alter_duration(5).snapshot_window().aggregate(total=sd.sum(lambda e: e.fare)),
+            ["[1, 3): sum(e.fare) values=1 sum=4", "[3, 4): sum(e.fare) values=2 sum=4.5"],
+        ),
+        (
+            lambda t: t.group_by("zone").apply(lambda g: g.select(lambda e: e.zone).scan(Longest())),
+            ["'A': Longest A", "'B': Longest B"],
+        ),
+    ],
+)
+def test_totals_of_windows_and_states_of_modules_are_shown(query: Any, kept: list[str]) -> None:
+    session = query(sd.source("trips")).open()
+    running = RunningMoment(session.trace().recording)
+    session.push([sd.point("a", 1, {"zone": "A", "fare": 4}), sd.point("x", 2, {"zone": "A", "fare": 7})])
+    running.take(newest(session.traced))
+    session.push(
+        [sd.point("b", 3, {"zone": "B", "fare": 0.5}), sd.Retract("x", 2, 3, 2), sd.point("n", 4, {"zone": "B", "fare": None})]
+    )
+    running.take(newest(session.traced))
+    found = [line for held in running.held().values() for line in held.kept]
+    assert found[: len(kept)] == kept
+
+
+def test_the_bytes_of_an_operator_are_those_of_its_state() -> None:
+    session = sd.source("words").scan(Longest()).open()
+    running = RunningMoment(session.trace().recording)
+    found = []
+    for event in (sd.point(1, 1, "a"), sd.point(2, 2, "b" * 100_000), sd.Cti(9)):
+        session.push([event])
+        running.take(newest(session.traced))
+        found.append(running.held()["scan_1"].bytes)
+    small, large, kept = found
+    assert 500 < small < 5_000
+    # The word is a row of the source too, which comes first; when it is final there it is the scan's alone.
+    assert large < 10_000 < 100_000 < kept < 105_000
+
+
+def test_of_many_windows_some_totals_are_shown_and_states_of_incremental_modules_too() -> None:
+    query = sd.source("fares").session_window(50).aggregate(spread=Spread().of(lambda e: e))
+    session = query.open()
+    running = RunningMoment(session.trace().recording)
+    for n in range(3):
+        session.push([sd.point(n, n, n * n)])
+        running.take(newest(session.traced))
+    assert running.held()["window_aggregate_1"].kept == ["[0, 53): Spread [0, 1, 4]"]
+    counted = sd.source("fares").tumbling_window(1).aggregate(n=sd.count()).open()
+    running = RunningMoment(counted.trace().recording)
+    counted.push([sd.point(n, n, n) for n in range(9)])
+    running.take(newest(counted.traced))
+    kept = running.held()["window_aggregate_1"].kept
+    assert kept == [*(f"[{n}, {n + 1}): count() values=1" for n in range(4)), "…"]
 
 
 def newest(trace: Any) -> Push:

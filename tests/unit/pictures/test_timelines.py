@@ -19,6 +19,7 @@ from streamdsl.pictures.bins import live, packed
 from streamdsl.pictures.lanes import Lane, events_lane
 from streamdsl.pictures.timeline_picture import Timeline
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Insert
+from streamdsl.temporal.display import scrolled
 from streamdsl.testing import marbles, timeline
 from streamdsl.testing.strategies import chts, physical_streams, records
 from tests.unit.pictures.reading import SVG, Shape, parsed, shapes, texts, written_axis
@@ -393,7 +394,8 @@ def test_a_picture_is_saved_as_svg_or_as_text(tmp_path: Path) -> None:
     picture = sd.from_rows([(1, 5, "a")]).run().timeline()
     for name in ("rows.svg", "rows.txt"):
         picture.save(tmp_path / name)
-    assert (tmp_path / "rows.svg").read_text() == picture.svg() == picture._repr_svg_()
+    assert (tmp_path / "rows.svg").read_text() == picture.svg()
+    assert picture._repr_html_() == scrolled(picture.svg())
     assert (tmp_path / "rows.txt").read_text() == f"{picture}\n"
 
 

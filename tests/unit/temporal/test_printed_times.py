@@ -146,3 +146,26 @@ def test_a_plan_says_durations_as_a_query_does() -> None:
     dated = sd.source("s", unit="s").tumbling_window("3h").aggregate(n=sd.count())
     assert "tumbling(3h), a0 = count(), -> {n: e.a0} [duration 3h]" in dated.explain()
     assert "[duration 60]" in sd.source("s").tumbling_window(60).aggregate(n=sd.count()).explain()
+
+
+def test_the_id_of_a_windows_result_is_printed_with_its_start_as_a_date_and_holds_ticks() -> None:
+    session = sd.source("s", unit="s").group_by("zone").tumbling_window("1h").aggregate(n=sd.count()).open()
+    (first,) = session.push([sd.point("a", "2026-03-01T06:10", {"zone": "('distinct_1', 3, 0)"})])
+    _, again = session.push([sd.point("b", "2026-03-01T06:20", {"zone": "('distinct_1', 3, 0)"})])
+    shown = """('window_aggregate_1', "('distinct_1', 3, 0)", '2026-03-01T06:00:00Z', 0)"""
+    assert repr(first).startswith(f"Insert(id={shown}, le='2026-03-01T06:00:00Z', ")
+    assert first.id == ("window_aggregate_1", "('distinct_1', 3, 0)", 1_772_344_800, 0)  # type: ignore[union-attr]
+    assert repr(again).startswith(f"Insert(id=RowVersion(id={shown}, version=1), ")
+    paired = sd.source("s", unit="s").distinct().select_many(lambda e: [e, e + 1]).open()
+    found = paired.push([sd.point(("distinct_1", 3), "2026-03-01", 7)])
+    assert [repr(each)[: len("Insert(id=(('distinct_1', 7, '2026")] for each in found] == [
+        "Insert(id=(('distinct_1', 7, '2026"
+    ] * 2
+    plain = sd.source("s").tumbling_window(10).aggregate(n=sd.count()).open().push([sd.point("a", 3, 1)])
+    assert repr(plain[0]) == "Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=1))"
+
+
+@pytest.mark.parametrize("id", [("scan_1", 3, 0), ("a", 3, 0), ("window_aggregate_1", 3), "('window_aggregate_1', 3, 0)"])
+def test_other_ids_are_printed_as_they_are(id: Any) -> None:
+    (event,) = sd.source("s", unit="s").open().push([sd.point(id, "2026-03-01", 1)])
+    assert repr(event).startswith(f"Insert(id={id!r}, le=")
