@@ -1200,6 +1200,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         engine: EngineName = "local",
         until: TimeLike | None = None,
         engine_options: Mapping[str, Any] | None = None,
+        workers: int | None = None,
     ) -> Result[T]:
         """Run the query over its bounded inputs, to `Cti(INFINITY)` or to `Cti(until)`, and return the result.
 
@@ -1214,7 +1215,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
+        return running.run(self._node, self._bindings, bindings, engine, until, engine_options, workers)
 
     def trace(
         self,
@@ -1245,7 +1246,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.trace(self._node, self._bindings, bindings, until, last, sample, engine_options)
 
-    def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
+    def open(
+        self,
+        emit: EmitMode | Emit = "speculative",
+        *,
+        engine_options: Mapping[str, Any] | None = None,
+        workers: int | None = None,
+    ) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
@@ -1255,9 +1262,16 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.open_session(self._node, self._bindings, emit, engine_options)
+        return running.open_session(self._node, self._bindings, emit, engine_options, workers)
 
-    def restore(self, path: str | os.PathLike[str], *, trust: bool = False, types: Iterable[type] = ()) -> Session[T]:
+    def restore(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trust: bool = False,
+        types: Iterable[type] = (),
+        workers: int | None = None,
+    ) -> Session[T]:
         """Go on with a session that `session.checkpoint(path)` has saved: its output is the same as if it had never stopped.
 
         The query must be the one that was saved; the way to emit and the engine's options come from the file. Values of users'
@@ -1278,7 +1292,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.restore_session(self._node, self._bindings, path, trust, types)
+        return running.restore_session(self._node, self._bindings, path, trust, types, workers)
 
     def stream(
         self,

@@ -731,7 +731,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a projection that reads ends goes where ends may still change",
-        "streamdsl/spark/streaming/plan_stages.py",
+        "streamdsl/sharding/plan_stages.py",
         "return isinstance(node, (Where, Select)) and not reads_re(node)",
         "return isinstance(node, (Where, Select))",
         "what_shards_send and reads and ends",

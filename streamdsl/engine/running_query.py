@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
-from streamdsl.engine.lower import Options, lower
+from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import EmitPolicy, Piece, figures
 from streamdsl.engine.operators.group_apply import GroupEnterOperator
@@ -35,6 +35,8 @@ OUTPUT: Final = "(output)"
 """The name of the output among figures, and of the source that reads it in a query that is attached."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
+Lowered: TypeAlias = Callable[[Node, EmitPolicy, Options | None], Graph]
+"""What makes the operators of a plan."""
 
 
 class RunningQuery(Completed, ABC, Generic[T]):
@@ -47,10 +49,16 @@ class RunningQuery(Completed, ABC, Generic[T]):
     _internal = frozenset({"written"})
 
     def __init__(
-        self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
+        self,
+        plan: Node,
+        written: Node,
+        emit: EmitMode | Emit,
+        options: Options | None = None,
+        until: int = INFINITY,
+        lowered: Lowered = lower,
     ) -> None:
         mode = mode_of(emit)
-        self._graph = lower(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
+        self._graph = lowered(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self.plan = plan
         self._egress = self._egress_of(emit)
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
@@ -128,11 +136,15 @@ class RunningQuery(Completed, ABC, Generic[T]):
         for name, feed in self._feeds().items():
             size = held.bytes_of([feed, self.published[name]])
             figures[f"source:{name}"] = {**feed.stats(), "state_bytes": size}
+        return {**figures, **self._operator_figures(held), OUTPUT: self._output_stats(held)}
+
+    def _operator_figures(self, held: MemoryMeter) -> dict[str, dict[str, int]]:
+        figures: dict[str, dict[str, int]] = {}
         for operator in self._graph.operators:
             size = held.bytes_of([vars(operator), *([vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else [])])
             found = {**operator.stats(), "state_bytes": size}
             figures[operator.label] = _together(figures.get(operator.label), found)
-        return {**figures, OUTPUT: self._output_stats(held)}
+        return figures
 
     def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
         """Return the figures of the output. Its events are the rows that wait to be emitted."""

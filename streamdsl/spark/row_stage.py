@@ -17,7 +17,7 @@ from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.plan.ends import NewLifetime
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import ColumnType
-from streamdsl.spark.key_encoding import encode_key
+from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.spark.public_values import public_value
 
 R = TypeVar("R")

@@ -33,7 +33,8 @@ CORE: Final[dict[str, set[str]]] = {
     "denote": PLAN | {"io", "result"},
     "engine": PLAN | {"emit", "io", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
-    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
+    "sharding": PLAN | {"emit", "io", "result", "rewrite", "engine"},
+    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sharding", "sinks"},
     "testing": PLAN,
     "debugger": PLAN | {"emit", "io", "denote", "engine"},
 }

@@ -39,7 +39,7 @@ from streamdsl.spark.column_types import (
     unify,
 )
 from streamdsl.spark.execution_notes import declared_sources
-from streamdsl.spark.key_encoding import encode_key
+from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.spark_session import as_streamdsl

@@ -19,7 +19,7 @@ from streamdsl.plan.node import Source
 from streamdsl.spark.job_descriptions import described
 from streamdsl.spark.micro_batches import query_id
 from streamdsl.spark.stream_metrics import record_figures
-from streamdsl.spark.streaming.plan_stages import PlanStage
+from streamdsl.sharding.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard import Shard
 from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
 from streamdsl.spark.streaming.stream_inputs import StreamInputs

@@ -20,7 +20,7 @@ from streamdsl.plan.node import Node, Source, sources
 from streamdsl.spark.codec import decode_table, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.row_stage import PayloadColumn
-from streamdsl.spark.streaming.partitioning import Partitioning, SinglePartition
+from streamdsl.sharding.partitioning import Partitioning, SinglePartition
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Message, messages_to_arrow, to_ipc, unpack_output
 from streamdsl.temporal import INFINITY, MIN_TIME, Progress, Unit, add_time
 

@@ -15,7 +15,7 @@ from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public_values import public_type
 from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.exchange import Clock, CtiImport, ExchangeStage, Route, ShardsOrigin, SourceOrigin
-from streamdsl.spark.streaming.plan_stages import Origin, PlanStage, StageInput, cut_into_stages
+from streamdsl.sharding.plan_stages import Origin, PlanStage, StageInput, cut_into_stages
 from streamdsl.spark.streaming.shard import ShardInput, ShardStage
 from streamdsl.temporal import Progress, to_duration
 

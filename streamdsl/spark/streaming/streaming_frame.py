@@ -21,7 +21,7 @@ from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import with_input_ctis, with_metrics
-from streamdsl.spark.streaming.plan_stages import PlanStage
+from streamdsl.sharding.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.stream_inputs import StreamInputs

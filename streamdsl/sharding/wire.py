@@ -1,0 +1,125 @@
+"""What the session's process and a worker send each other: a pickle, and after it the columns as they lie in memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import cloudpickle
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch, PointBatch
+from streamdsl.engine.ids import DeferredIds
+from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
+from streamdsl.expr.table import Table
+
+_SIZE: Final = np.dtype("<u8")
+
+Tables: TypeAlias = Mapping[str, KeyTable]
+"""The key tables of a graph, by the label of their group-apply."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """The end of a pipe: what is read from one, or written to one."""
+
+    pipe: BinaryIO
+    labels: Mapping[int, str] = field(default_factory=dict)
+    """The labels of key tables by their `id()`: ids of results refer to tables, and are sent with the labels."""
+    tables: Tables = field(default_factory=dict)
+    """The key tables that labels stand for in what is read."""
+
+    def write(self, message: Any) -> None:
+        """Write a message; raises `OSError` where nobody reads."""
+        buffers: list[Any] = []
+        head = _pickled(message, self.labels, buffers.append)
+        parts = [head, *(buffer.raw() for buffer in buffers)]
+        sizes = np.array([len(parts), *(len(part) for part in parts)], dtype=_SIZE)
+        self.pipe.write(sizes.tobytes())
+        for part in parts:
+            self.pipe.write(part)
+        self.pipe.flush()
+
+    def read(self) -> Any:
+        """Return the next message; raises `EOFError` where the other side is gone."""
+        return self.parsed(self.raw())
+
+    def raw(self) -> list[Any]:
+        """Return the next message as it came."""
+        (count,) = _filled(self.pipe, 1 * _SIZE.itemsize).view(_SIZE).tolist()
+        sizes = _filled(self.pipe, count * _SIZE.itemsize).view(_SIZE).tolist()
+        return [_filled(self.pipe, size) for size in sizes]
+
+    def parsed(self, raw: list[Any]) -> Any:
+        """Return a message that `raw` has read."""
+        return _Unpickler(BytesIO(raw[0]), self.tables, raw[1:]).load()
+
+
+def _filled(pipe: BinaryIO, size: int) -> Any:
+    """Return so many bytes of a pipe, as an array that owns them."""
+    found = np.empty(size, dtype=np.uint8)
+    view, at = memoryview(found), 0
+    while at < size:
+        if not (came := pipe.readinto(view[at:])):  # type: ignore[attr-defined]
+            raise EOFError
+        at += came
+    return found
+
+
+def _pickled(message: Any, labels: Mapping[int, str], take: Callable[[Any], object]) -> bytes:
+    out = BytesIO()
+    _Pickler(out, labels, take).dump(message)
+    return out.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
+
+    def __init__(self, out: BinaryIO, labels: Mapping[int, str], take: Callable[[Any], object]) -> None:
+        super().__init__(out, protocol=5, buffer_callback=take)
+        self._labels = labels
+
+    def persistent_id(self, value: Any) -> str | None:
+        return self._labels.get(id(value)) if type(value) is KeyTable else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: BinaryIO, tables: Tables, buffers: list[Any]) -> None:
+        super().__init__(data, buffers=buffers)
+        self._tables = tables
+
+    def persistent_load(self, label: Any) -> KeyTable:
+        return self._tables[label]
+
+
+def alone(batch: Batch) -> Batch:
+    """Return a batch that holds no more than its own rows, so that it can be sent."""
+    if not len(batch):
+        return EMPTY
+    if type(batch) is RowBatch:
+        batch = batch.columns
+    table = _table_alone(batch.table)
+    if type(batch) is PointBatch:
+        return PointBatch(batch.first, batch.le, table, None, batch.rows)
+    le = batch.le
+    return Batch(_ids_alone(batch.ids), le, le if batch.re_old is le else batch.re_old, batch.re_new, table)
+
+
+def _table_alone(table: Table) -> Table:
+    parts = {name: _column_alone(part) for name, part in parts_of(table.columns).items()}
+    return Table(table.schema, with_parts(parts), table.size)
+
+
+def _column_alone(part: AnyColumn) -> AnyColumn:
+    return DeferredColumn(part.source.only(part.rows)) if isinstance(part, DeferredColumn) else part
+
+
+def _ids_alone(ids: Any) -> Any:
+    if isinstance(ids, DeferredIds):
+        return ids.with_columns(*map(_ids_alone, ids.columns))
+    return _column_alone(ids)
