@@ -139,11 +139,17 @@ def under(profile: object, plan: Node, bindings: Mapping[str, Bound], columns: T
     raise QueryError(f"{profile!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
-def explain(plan: Node, engine: str, rules: bool = False) -> str:
-    """Return a plan as text, as an engine would run it; with `rules` also the optimizer's rewrites."""
+def explain(plan: Node, engine: str, rules: bool = False, workers: int | None = None) -> str:
+    """Return a plan as text, as an engine would run it; with `rules` also the optimizer's rewrites, with `workers` its stages."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
+    if checked_workers(workers, engine) is not None:
+        from streamdsl.rewrite import as_chosen
+        from streamdsl.sharding.local_cut import explain_workers
+
+        plan = with_defaults(plan)
+        return f"{explain_plan(plan, engine, rules)}\n{explain_workers(as_chosen(plan, 'speculative', None)[0])}"
     return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
 
 

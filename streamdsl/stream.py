@@ -1449,8 +1449,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.as_of(self._node, self._bindings, bindings, profile, (t_app, t_sys, bid))
 
-    def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
+    def explain(self, engine: EngineName = "local", *, rules: bool = False, workers: int | None = None) -> str:
         """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.
+
+        With `workers` it says below how the plan is cut for them: which stages run there, and which in this process, and why.
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
@@ -1469,7 +1471,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.explain(self._node, engine, rules)
+        return running.explain(self._node, engine, rules, workers)
 
     def timeline(
         self, windows: bool = False, bindings: Mapping[str, Any] | None = None, until: TimeLike | None = None

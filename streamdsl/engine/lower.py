@@ -188,10 +188,17 @@ class Graph:
                 held[table.around].append(outer)
             table.keep(numbers)
 
-    @property
-    def tables_by_label(self) -> dict[str, KeyTable]:
-        """The key tables, by the label of their group-apply."""
-        return {each.label: each.inside for each in self.operators if isinstance(getattr(each, "inside", None), KeyTable)}
+    def table_labels(self) -> dict[int, str]:
+        """Return labels of the key tables that ids of results may refer to, by their `id()`: the operator, and its attribute."""
+        held = ((each.label, name, value) for each in self.operators for name, value in vars(each).items())
+        return {id(value): f"{label}.{name}" for label, name, value in held if type(value) is KeyTable}
+
+    def table(self, label: str) -> KeyTable:
+        """Return the key table with a label that such a graph has given; one that is made on first use is made now."""
+        of, _, name = label.rpartition(".")
+        operator: Any = next(each for each in self.operators if each.label == of and hasattr(each, name))
+        found: KeyTable = getattr(operator, name) or operator.key_numbers
+        return found
 
     @property
     def operators(self) -> list[Operator]:
@@ -278,7 +285,7 @@ def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
 @dataclass(slots=True)
 class _Builder:
     graph: Graph
-    names: dict[int, str]
+    names: Mapping[int, str]
     emit_policy: EmitPolicy
     groups: dict[int, int] = field(default_factory=dict)
     tables: list[KeyTable] = field(default_factory=list)

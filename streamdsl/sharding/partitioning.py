@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch, PointBatch
 from streamdsl.engine.operator import inputs_of
-from streamdsl.expr.describe import describe
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn
+from streamdsl.expr.describe import describe
 from streamdsl.expr.evaluate import evaluate_deferred
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
@@ -55,7 +55,9 @@ class HashById:
         For `ids=None` it goes by the LEs, which what is told of a row has too.
         """
         if ids is None:
-            return rows.ids % shards if type(rows) is PointBatch else hash_to_shards([rows.le], shards)
+            if type(rows) is PointBatch:  # rows without ids, which nothing is told of later
+                return np.asarray(rows.ids) % shards
+            return hash_to_shards([rows.le], shards)
         if ids.null_count == len(ids):
             return np.arange(len(ids)) % shards
         hashes = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)

@@ -127,7 +127,9 @@ class _StageCutter:
         if id(root) not in self._stages:
             builder = _StageBuilder(self, SinglePartition() if _is_in_one_shard(root) else HashById())
             plan = builder.build(root)
-            self._stages[id(root)] = PlanStage(root, plan, tuple(builder.inputs.values()), tuple(builder.nodes.values()), self._rebuilt)
+            self._stages[id(root)] = PlanStage(
+                root, plan, tuple(builder.inputs.values()), tuple(builder.nodes.values()), self._rebuilt
+            )
         return self._stages[id(root)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -18,8 +19,8 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.sharding.local_cut import runs_here
 from streamdsl.sharding.plan_stages import PlanStage, StageInput, cut_into_stages
 from streamdsl.sharding.routing import Router
-from streamdsl.sharding.shard_session import Place, Sent, ShardHost, StageWork, Step
-from streamdsl.sharding.wire import alone
+from streamdsl.sharding.shard_session import Place, ShardHost, ShardOutput, ShardStep, StageWork
+from streamdsl.sharding.worker_pipe import alone
 from streamdsl.sharding.workers import Crew
 from streamdsl.temporal import MIN_TIME
 
@@ -27,13 +28,13 @@ _AT_ONCE: Final = 4 * SLICE
 """The rows of a run that are sent at once: while a worker runs them, the next are on their way."""
 _AHEAD: Final = 4
 """So many parts of a piece are sent before an answer is waited for."""
-_BEFORE: Final = Sent(EMPTY, MIN_TIME, MIN_TIME)
+_BEFORE: Final = ShardOutput(EMPTY, MIN_TIME, MIN_TIME)
 
 
 class RunningStage:
     """A stage with its shards, and how far each has come."""
 
-    def __init__(self, number: int, stage: PlanStage, names: Mapping[int, str], shards: int) -> None:
+    def __init__(self, number: int, stage: PlanStage, names: Mapping[int, str], policy: EmitPolicy, shards: int) -> None:
         self.number = number
         self.stage = stage
         self.is_here = runs_here(stage)
@@ -43,7 +44,8 @@ class RunningStage:
             known = {id(node): names[id(stage.written(node))] for node in each.pushed_down.walk_all() if node.inputs}
             pushed = each.pushed_down if isinstance(each.origin, Source) else _source_of(each)
             self.inputs.append((each, Router(pushed, each.partitioning, known)))
-        self.sent: list[Sent] = [_BEFORE] * self.shards
+        self._tells_high_water = policy.by_end and self.shards > 1
+        self.sent: list[ShardOutput] = [_BEFORE] * self.shards
         self._ctis: dict[str, int] = {}
 
     def work(self, names: Mapping[int, str], policy: EmitPolicy, options: Options) -> StageWork:
@@ -51,7 +53,7 @@ class RunningStage:
         known = (names.get(id(self.stage.written(node)), "") for node in self.stage.plan.walk_all())
         return StageWork(self.stage.plan, tuple(known), policy, options)
 
-    def steps(self, given: Mapping[int, Sent], ending: bool, at_once: int | None) -> Iterator[Step]:
+    def steps(self, given: Mapping[int, ShardOutput], ending: bool, at_once: int | None) -> Iterator[ShardStep]:
         """Yield the steps for what its origins have sent, the last one with the CTIs; none if nothing has changed."""
         ctis = {each.name: given[id(each.origin)].cti for each, _ in self.inputs}
         finals = {each.name: given[id(each.origin)].final for each, _ in self.inputs}
@@ -60,7 +62,7 @@ class RunningStage:
         for each, router in self.inputs:
             *parts, last = _parts(given[id(each.origin)].batch, at_once)
             for part in parts:
-                yield Step(self.number, self._split(each.name, router, part), before, {}, False)
+                yield ShardStep(self.number, self._split(each.name, router, part), before, {}, False)
             for shard, named in self._split(each.name, router, last).items():
                 rows_of[shard].update(named)
         if ending or ctis != self._ctis:
@@ -68,7 +70,7 @@ class RunningStage:
                 rows_of.setdefault(shard, {})
         self._ctis = ctis
         if rows_of:
-            yield Step(self.number, dict(rows_of), ctis, finals, ending)
+            yield ShardStep(self.number, dict(rows_of), ctis, finals, ending)
 
     def _split(self, name: str, router: Router, rows: Batch) -> dict[int, dict[str, Batch]]:
         """Return the rows of each shard that has some."""
@@ -80,13 +82,13 @@ class RunningStage:
         places = router.shard_indexes(rows, None, self.shards)
         order = np.argsort(places.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
         stops = np.searchsorted(places[order], np.arange(self.shards + 1)).tolist()
-        found = {}
-        for shard in range(self.shards):
-            if stops[shard + 1] > stops[shard]:
-                found[shard] = {name: alone(rows.take(order[stops[shard] : stops[shard + 1]]))}
-        return found
+        parts = {shard: rows.take(order[stops[shard] : stops[shard + 1]]) for shard in range(self.shards)}
+        if self._tells_high_water:
+            latest = _noop(rows.take(np.array([rows.le.argmax()])))
+            parts = {shard: Batch.concat([part, latest]) for shard, part in parts.items()}
+        return {shard: {name: alone(part)} for shard, part in parts.items() if len(part)}
 
-    def take(self, answers: Iterable[Mapping[int, Sent]]) -> Sent:
+    def take(self, answers: Iterable[Mapping[int, ShardOutput]]) -> ShardOutput:
         """Return what all shards together have sent, given the answers to steps."""
         batches: list[Batch] = []
         for answer in answers:
@@ -94,16 +96,22 @@ class RunningStage:
                 batches.append(answer[shard].batch)
                 self.sent[shard] = answer[shard]
         found = Batch.concat([each.columns if type(each) is RowBatch else each for each in batches])
-        return Sent(found, min(each.cti for each in self.sent), min(each.final for each in self.sent))
+        return ShardOutput(found, min(each.cti for each in self.sent), min(each.final for each in self.sent))
 
     def restore(self, sent: list[tuple[int, int]], ctis: Mapping[str, int]) -> None:
         """Go on from what `reached` has returned."""
-        self.sent = [Sent(EMPTY, cti, final) for cti, final in sent]
+        self.sent = [ShardOutput(EMPTY, cti, final) for cti, final in sent]
         self._ctis = dict(ctis)
 
     def reached(self) -> tuple[list[tuple[int, int]], dict[str, int]]:
         """Return how far its shards and inputs have come."""
         return [(each.cti, each.final) for each in self.sent], self._ctis
+
+
+def _noop(rows: Batch) -> Batch:
+    """Return changes that say only that rows with these LEs have come."""
+    ids = rows.ids if isinstance(rows.ids, np.ndarray) else object_column(rows.ids.tolist())
+    return Batch(ids, rows.le, rows.re_new, rows.re_new, rows.table)
 
 
 def _source_of(each: StageInput) -> Source:
@@ -133,7 +141,7 @@ class ShardedGraph(Graph):
         is_cut = in_parts and not any(node.shows_unmatched for node in plan.walk_all())
         self._at_once = _AT_ONCE if is_cut else None
         self._final = MIN_TIME
-        self.running = [RunningStage(n, each, names, shards) for n, each in enumerate(cut_into_stages(plan, True).all())]
+        self.running = [RunningStage(n, each, names, policy, shards) for n, each in enumerate(cut_into_stages(plan, True).all())]
         self.works = [each.work(names, policy, options) for each in self.running]
         self.crew = Crew(workers)
         self._here: ShardHost
@@ -148,7 +156,8 @@ class ShardedGraph(Graph):
                 place = each.number, shard
                 (here if each.is_here else there[self._worker_of(shard)])[place] = states.get(place)
         self._here = ShardHost(self.works, here, types, trust)
-        self.crew.know(self.tables_by_label)
+        table = weakref.WeakMethod(self.table)
+        self.crew.know(lambda label: table()(label))  # type: ignore[misc]  # a crew does not keep its graph
         self.crew.ask_each("open", {place: (self.works, mine, types, trust) for place, mine in enumerate(there)})
 
     def _worker_of(self, shard: int) -> int:
@@ -163,13 +172,13 @@ class ShardedGraph(Graph):
 
     def _stepped(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> Piece:
         ending = any(operator.ending for operator in self.operators)
-        found: dict[int, Sent] = {}
+        found: dict[int, ShardOutput] = {}
         for stage in self.running:
             for each in stage.stage.inputs:
                 if isinstance(each.origin, Source):
                     name = each.origin.source
                     batch = pieces[name].batch if name in pieces else EMPTY
-                    found[id(each.origin)] = Sent(batch, ctis[name], MIN_TIME)
+                    found[id(each.origin)] = ShardOutput(batch, ctis[name], MIN_TIME)
                 elif len(found[id(each.origin)].batch):
                     sent = found[id(each.origin)]
                     found[id(each.origin)] = sent._replace(batch=_spelled(sent.batch))
@@ -178,7 +187,7 @@ class ShardedGraph(Graph):
         self._final = last.final
         return Piece(last.batch, last.cti)
 
-    def _answers(self, stage: RunningStage, steps: Iterator[Step]) -> Iterator[Mapping[int, Sent]]:
+    def _answers(self, stage: RunningStage, steps: Iterator[ShardStep]) -> Iterator[Mapping[int, ShardOutput]]:
         """Yield the answers of shards to steps: of those in workers, some steps are on their way at a time."""
         if stage.is_here:
             for step in steps:
@@ -197,8 +206,8 @@ class ShardedGraph(Graph):
         for places in asked:
             yield self._answer(places)
 
-    def _answer(self, places: list[int]) -> dict[int, Sent]:
-        found: dict[int, Sent] = {}
+    def _answer(self, places: list[int]) -> dict[int, ShardOutput]:
+        found: dict[int, ShardOutput] = {}
         for place in places:
             found.update(self.crew.workers[place].answer())
         return found

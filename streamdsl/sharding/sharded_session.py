@@ -15,7 +15,7 @@ from streamdsl.engine.opened_plan import OpenedPlan
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.query_session import Session
 from streamdsl.engine.run import run_outputs
-from streamdsl.engine.state.checkpoint import Checkpoint
+from streamdsl.engine.state.checkpoint import OF_SHARDS, Checkpoint
 from streamdsl.errors import CheckpointError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node
@@ -27,7 +27,6 @@ from streamdsl.temporal import Event
 
 SHARDS: Final = 8
 """The shards of each stage of a session, or as many as it has workers if these are more: a checkpoint keeps the number."""
-MAGIC: Final = b"streamdsl checkpoint of shards\n"
 _LENGTH_BYTES: Final = 8
 
 
@@ -52,6 +51,7 @@ def run_sharded(
 class ShardedSession(Session[Any]):
     """A session whose stages run in shards, in worker processes: sources are read, and output is sent, in this process."""
 
+    _internal = Session._internal | {"go_on"}
     undoes = False
     _graph: ShardedGraph
 
@@ -61,6 +61,11 @@ class ShardedSession(Session[Any]):
         super().__init__(opened.plan, bindings, opened.emit, opened.options, written=opened.written, lowered=lowered)
         self.emit, self.options = emit, dict(options)
         _ = self.described
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """The processes of its workers."""
+        return [worker.pid for worker in self._graph.crew.workers]
 
     def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[Any]]:
         out = super().end_with(last, time)
@@ -74,7 +79,7 @@ class ShardedSession(Session[Any]):
         sections = [own, *states.values()]
         head = {"shards": self._graph.shards, "reached": reached, "places": list(states), "sizes": list(map(len, sections))}
         text = json.dumps(head).encode()
-        return b"".join([MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text, *sections])
+        return b"".join([OF_SHARDS, len(text).to_bytes(_LENGTH_BYTES, "little"), text, *sections])
 
     def go_on(self, head: Mapping[str, Any], states: Sequence[bytes], trust: bool, types: Sequence[type]) -> None:
         """Give the shards their states, of a head that `snapshot` has written."""
@@ -122,7 +127,9 @@ def restored_in_workers(
     plan: Node, bindings: Mapping[str, Bound], data: bytes, trust: bool, types: Iterable[type], workers: int
 ) -> Session[Any] | None:
     """Return the session of a plan that `ShardedSession.snapshot` has saved, with any number of workers; None for another one."""
-    if not is_sharded(data):
+    if not data.startswith(OF_SHARDS):
+        if uses_workers(plan):
+            raise CheckpointError("the checkpoint is of a session without workers", hint="restore(path), without workers=")
         return None
     head, (own, *states) = _parts(data)
     saved = Checkpoint(own)
@@ -137,8 +144,8 @@ def restored_in_workers(
 def _parts(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Return the head of a checkpoint of shards, and its parts, each a checkpoint that is checked when it is read."""
     try:
-        start = len(MAGIC) + _LENGTH_BYTES
-        at = start + int.from_bytes(data[len(MAGIC) : start], "little")
+        start = len(OF_SHARDS) + _LENGTH_BYTES
+        at = start + int.from_bytes(data[len(OF_SHARDS) : start], "little")
         head = json.loads(data[start:at])
         parts = []
         for size in head["sizes"]:
@@ -147,8 +154,3 @@ def _parts(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
         return head, parts
     except Exception as error:
         raise CheckpointError("the checkpoint is damaged: it is not what was written", hint="use an earlier one") from error
-
-
-def is_sharded(data: bytes) -> bool:
-    """Say whether a checkpoint is one of a session with workers."""
-    return data.startswith(MAGIC)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import cloudpickle
 
 from streamdsl.sharding.shard_session import ShardHost
-from streamdsl.sharding.wire import Ending, alone
+from streamdsl.sharding.worker_pipe import Ending, alone
 
 _WAITING: Final = 8
 """More messages than so many do not wait here: the pipe is then full, and who writes waits."""
@@ -43,7 +43,7 @@ def _own_pipes() -> tuple[Ending, Ending]:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    return Ending(open(source, "rb")), Ending(open(sink, "wb"))  # noqa: SIM115  # as long as the process
+    return Ending(open(source, "rb")), Ending(open(sink, "wb"))  # as long as the process
 
 
 def _read(source: Ending, waiting: queue.Queue[list[Any]]) -> None:
@@ -72,10 +72,10 @@ class _Worker:
     def _ask(self, what: str, given: tuple[Any, ...]) -> Any:
         if what == "open":
             self._host = ShardHost(*given)
-            self._sink.labels = self._host.labels()
+            self._sink.label = self._host.label
             return None
         if what == "close" or self._host is None:
-            self._host = None
+            self._host = self._sink.label = None
             return None
         if what == "step":
             sent = self._host.step(*given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import queue
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from streamdsl.errors import WorkerError
-from streamdsl.sharding.wire import Ending, Tables
+from streamdsl.sharding.worker_pipe import Ending, Named
 
 _PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from streamdsl.sharding.worker_process import main; main()"
 """The main module of the session's process is not imported again, so it needs no guard, and may be a notebook."""
@@ -52,9 +53,9 @@ class Worker:
         """Whether the process is there, has answered all, and has not failed."""
         return not self._asked and not self.failed and self._process.poll() is None
 
-    def know(self, tables: Tables) -> None:
-        """Have answers refer to these key tables."""
-        self._from.tables = tables
+    def know(self, table: Named | None) -> None:
+        """Have the labels of key tables in answers stand for these."""
+        self._from.table = table
 
     def ask(self, what: str, *given: Any) -> None:
         """Send a question, without waiting for the answer."""
@@ -83,10 +84,8 @@ class Worker:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):  # what was not written yet cannot be
                     pipe.close()
-                except OSError:  # what was not written yet cannot be
-                    pass
 
     def _gone(self) -> WorkerError:
         self.failed = True
@@ -162,10 +161,10 @@ class Crew:
         self.workers = _idle.take(n)
         self.release = weakref.finalize(self, _release, self.workers, os.getpid())
 
-    def know(self, tables: Tables) -> None:
-        """Have answers refer to these key tables."""
+    def know(self, table: Named) -> None:
+        """Have the labels of key tables in answers stand for these."""
         for worker in self.workers:
-            worker.know(tables)
+            worker.know(table)
 
     def ask_all(self, what: str, *given: Any) -> list[Any]:
         """Ask every worker the same, and return the answers in their order."""
@@ -189,7 +188,7 @@ def _release(workers: list[Worker], owner: int) -> None:
             if worker.is_idle:
                 worker.ask("close")
                 worker.answer()
-                worker.know({})
+                worker.know(None)
                 idle.append(worker)
                 continue
         except BaseException:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import ChainMap
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
+from types import CodeType
 from typing import Any, BinaryIO, Final, TypeAlias
 
 import cloudpickle
@@ -19,9 +21,11 @@ from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_pa
 from streamdsl.expr.table import Table
 
 _SIZE: Final = np.dtype("<u8")
+_NO_FILE: Final = "<dynamic-code>"
+"""What cloudpickle has for the file of code."""
 
-Tables: TypeAlias = Mapping[str, KeyTable]
-"""The key tables of a graph, by the label of their group-apply."""
+Label: TypeAlias = Callable[[KeyTable], str | None]
+Named: TypeAlias = Callable[[str], KeyTable]
 
 
 @dataclass(slots=True)
@@ -29,15 +33,15 @@ class Ending:
     """The end of a pipe: what is read from one, or written to one."""
 
     pipe: BinaryIO
-    labels: Mapping[int, str] = field(default_factory=dict)
-    """The labels of key tables by their `id()`: ids of results refer to tables, and are sent with the labels."""
-    tables: Tables = field(default_factory=dict)
+    label: Label | None = None
+    """The labels of key tables: ids of results refer to tables, and are sent with the labels."""
+    table: Named | None = None
     """The key tables that labels stand for in what is read."""
 
     def write(self, message: Any) -> None:
         """Write a message; raises `OSError` where nobody reads."""
         buffers: list[Any] = []
-        head = _pickled(message, self.labels, buffers.append)
+        head = _pickled(message, self.label, buffers.append)
         parts = [head, *(buffer.raw() for buffer in buffers)]
         sizes = np.array([len(parts), *(len(part) for part in parts)], dtype=_SIZE)
         self.pipe.write(sizes.tobytes())
@@ -57,13 +61,13 @@ class Ending:
 
     def parsed(self, raw: list[Any]) -> Any:
         """Return a message that `raw` has read."""
-        return _Unpickler(BytesIO(raw[0]), self.tables, raw[1:]).load()
+        return _Unpickler(BytesIO(raw[0]), self.table, raw[1:]).load()
 
 
 def _filled(pipe: BinaryIO, size: int) -> Any:
     """Return so many bytes of a pipe, as an array that owns them."""
     found = np.empty(size, dtype=np.uint8)
-    view, at = memoryview(found), 0
+    view, at = found.data, 0
     while at < size:
         if not (came := pipe.readinto(view[at:])):  # type: ignore[attr-defined]
             raise EOFError
@@ -71,30 +75,39 @@ def _filled(pipe: BinaryIO, size: int) -> Any:
     return found
 
 
-def _pickled(message: Any, labels: Mapping[int, str], take: Callable[[Any], object]) -> bytes:
+def _pickled(message: Any, label: Label | None, take: Callable[[Any], object]) -> bytes:
     out = BytesIO()
-    _Pickler(out, labels, take).dump(message)
+    _Pickler(out, label, take).dump(message)
     return out.getvalue()
+
+
+def _reduced_code(code: CodeType) -> Any:
+    """Return what cloudpickle makes of code, with its file: errors name the user's line."""
+    make, parts, *rest = cloudpickle.Pickler.dispatch_table[CodeType](code)
+    return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts), *rest
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
 
-    def __init__(self, out: BinaryIO, labels: Mapping[int, str], take: Callable[[Any], object]) -> None:
+    dispatch_table = ChainMap({CodeType: _reduced_code}, cloudpickle.Pickler.dispatch_table)
+
+    def __init__(self, out: BinaryIO, label: Label | None, take: Callable[[Any], object]) -> None:
         super().__init__(out, protocol=5, buffer_callback=take)
-        self._labels = labels
+        self._label = label
 
     def persistent_id(self, value: Any) -> str | None:
-        return self._labels.get(id(value)) if type(value) is KeyTable else None
+        return self._label(value) if type(value) is KeyTable and self._label is not None else None
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: BinaryIO, tables: Tables, buffers: list[Any]) -> None:
+    def __init__(self, data: BinaryIO, table: Named | None, buffers: list[Any]) -> None:
         super().__init__(data, buffers=buffers)
-        self._tables = tables
+        self._table = table
 
     def persistent_load(self, label: Any) -> KeyTable:
-        return self._tables[label]
+        assert self._table is not None
+        return self._table(label)
 
 
 def alone(batch: Batch) -> Batch:
