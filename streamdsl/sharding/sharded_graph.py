@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, SLICE, Batch
+from streamdsl.engine.batch import EMPTY, SLICE, Batch, JoinedBatches
 from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.row_batch import RowBatch
@@ -95,7 +95,8 @@ class RunningStage:
             for shard in sorted(answer):
                 batches.append(answer[shard].batch)
                 self.sent[shard] = answer[shard]
-        found = Batch.concat([each.columns if type(each) is RowBatch else each for each in batches])
+        parts = [each.columns if type(each) is RowBatch else each for each in batches if len(each)]
+        found = parts[0] if len(parts) == 1 else JoinedBatches(parts) if parts else EMPTY
         return ShardOutput(found, min(each.cti for each in self.sent), min(each.final for each in self.sent))
 
     def restore(self, sent: list[tuple[int, int]], ctis: Mapping[str, int]) -> None:

@@ -19,8 +19,11 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.table import Table
+from streamdsl.sharding.shared_ring import SharedRing
 
 _SIZE: Final = np.dtype("<u8")
+_LARGE: Final = 2**14
+"""The bytes from which a column goes through the ring."""
 _NO_FILE: Final = "<dynamic-code>"
 """What cloudpickle has for the file of code."""
 
@@ -38,16 +41,30 @@ class Ending:
     table: Named | None = None
     """The key tables that labels stand for in what is read."""
 
+    ring: SharedRing | None = None
+    """Where large columns go; without it all go through the pipe."""
+    wait: Callable[[], object] = bool
+    """What is called while the ring is full; it raises where the other side is gone."""
+
     def write(self, message: Any) -> None:
         """Write a message; raises `OSError` where nobody reads."""
         buffers: list[Any] = []
         head = _pickled(message, self.label, buffers.append)
         parts = [head, *(buffer.raw() for buffer in buffers)]
-        sizes = np.array([len(parts), *(len(part) for part in parts)], dtype=_SIZE)
-        self.pipe.write(sizes.tobytes())
+        self.pipe.write(np.array([len(parts), *(len(part) for part in parts)], dtype=_SIZE).tobytes())
         for part in parts:
-            self.pipe.write(part)
+            if (ring := self._ring_for(len(part))) is not None:
+                self.pipe.write(ring.put(part, self._wait).to_bytes(_SIZE.itemsize, "little"))
+            else:
+                self.pipe.write(part)
         self.pipe.flush()
+
+    def _ring_for(self, size: int) -> SharedRing | None:
+        return self.ring if self.ring is not None and _LARGE <= size <= self.ring.largest else None
+
+    def _wait(self) -> None:
+        self.pipe.flush()
+        self.wait()
 
     def read(self) -> Any:
         """Return the next message; raises `EOFError` where the other side is gone."""
@@ -57,7 +74,12 @@ class Ending:
         """Return the next message as it came."""
         (count,) = _filled(self.pipe, 1 * _SIZE.itemsize).view(_SIZE).tolist()
         sizes = _filled(self.pipe, count * _SIZE.itemsize).view(_SIZE).tolist()
-        return [_filled(self.pipe, size) for size in sizes]
+        return [self._part(size) for size in sizes]
+
+    def _part(self, size: int) -> Any:
+        if (ring := self._ring_for(size)) is None:
+            return _filled(self.pipe, size)
+        return ring.take(*_filled(self.pipe, _SIZE.itemsize).view(_SIZE).tolist(), size)
 
     def parsed(self, raw: list[Any]) -> Any:
         """Return a message that `raw` has read."""
@@ -87,10 +109,15 @@ def _reduced_code(code: CodeType) -> Any:
     return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts), *rest
 
 
+def _reduced_points(points: PointBatch) -> Any:
+    """Return what makes points again: their ids and REs need not be sent."""
+    return PointBatch, (points.first, points.le, points.table, points.keys, points.rows)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
 
-    dispatch_table = ChainMap({CodeType: _reduced_code}, cloudpickle.Pickler.dispatch_table)
+    dispatch_table = ChainMap({CodeType: _reduced_code, PointBatch: _reduced_points}, cloudpickle.Pickler.dispatch_table)
 
     def __init__(self, out: BinaryIO, label: Label | None, take: Callable[[Any], object]) -> None:
         super().__init__(out, protocol=5, buffer_callback=take)

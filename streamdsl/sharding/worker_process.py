@@ -9,22 +9,25 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import cloudpickle
 
 from streamdsl.sharding.shard_session import ShardHost
+from streamdsl.sharding.shared_ring import SharedRing
 from streamdsl.sharding.worker_pipe import Ending, alone
 
 _WAITING: Final = 8
 """More messages than so many do not wait here: the pipe is then full, and who writes waits."""
 
 
-def main() -> None:
-    """Answer messages until the other side is gone."""
+def main(rings: Sequence[int] = ()) -> None:
+    """Answer messages until the other side is gone; `rings` are the files of shared memory, in and out, if there are any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the session, which ends its workers
     source, sink = _own_pipes()
+    if rings:
+        source.ring, sink.ring = map(SharedRing, rings)
     waiting: queue.Queue[list[Any]] = queue.Queue(_WAITING)
     threading.Thread(target=_read, args=(source, waiting), daemon=True).start()
     worker = _Worker(sink)

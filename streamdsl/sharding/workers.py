@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from streamdsl.errors import WorkerError
+from streamdsl.sharding.shared_ring import SharedRing, ring_file
 from streamdsl.sharding.worker_pipe import Ending, Named
 
-_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from streamdsl.sharding.worker_process import main; main()"
+_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from streamdsl.sharding.worker_process import main; main({rings!r})"
 """The main module of the session's process is not imported again, so it needs no guard, and may be a notebook."""
 _SINGLE: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 """A worker has a core: its libraries need no more threads."""
@@ -27,17 +28,24 @@ class Worker:
     """A process that runs shards. Questions are answered in order."""
 
     def __init__(self) -> None:
-        program = _PROGRAM.format(path=[each or os.getcwd() for each in sys.path])
+        rings = [file for file in (ring_file(), ring_file()) if file is not None]
+        program = _PROGRAM.format(path=[each or os.getcwd() for each in sys.path], rings=rings)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, **_SINGLE},
+                pass_fds=rings,
             )
         except OSError as error:
             raise WorkerError(f"a worker process cannot be started: {error}", hint="ask for fewer workers") from error
         self._to, self._from = (Ending(cast(Any, pipe)) for pipe in (self._process.stdin, self._process.stdout))
+        self._to.wait = self._check
+        if rings:
+            self._to.ring, self._from.ring = map(SharedRing, rings)
+        for file in rings:
+            os.close(file)
         self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         self._asked = 0
         self.failed = False
@@ -76,6 +84,10 @@ class Worker:
             self.failed = True
             raise what()
         return what
+
+    def _check(self) -> None:
+        if self._process.poll() is not None:
+            raise BrokenPipeError
 
     def end(self) -> None:
         """End the process."""
