@@ -1204,8 +1204,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Result[T]:
         """Run the query over its bounded inputs, to `Cti(INFINITY)` or to `Cti(until)`, and return the result.
 
-        `bindings` gives each named source a list of events or a frame. Raises `QueryError` for an unknown engine, an unbound
-        source, or a name that is no source.
+        `bindings` gives each named source a list of events or a frame. With `workers` the local engine runs in so many processes
+        of this machine (docs/workers.md); LEs, REs and CTIs are the same. Raises `QueryError` for an unknown engine, an unbound
+        source, a name that is no source, or a query that cannot be cut for workers, and `WorkerError` for one that is gone.
 
         >>> import streamdsl as sd
         >>> query = sd.source("numbers").where(lambda e: e > 5)
@@ -1255,6 +1256,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
+        With `workers` its operators run in so many processes of this machine (docs/workers.md); LEs, REs and CTIs are the same.
+        Raises `QueryError` for a query that cannot be cut for them; a push raises `WorkerError` where one is gone.
+
         >>> import streamdsl as sd
         >>> session = sd.source("numbers").where(lambda e: e > 5).open()
         >>> session.push([sd.point("a", 1, 7), sd.Cti(4)])
@@ -1277,7 +1281,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         The query must be the one that was saved; the way to emit and the engine's options come from the file. Values of users'
         classes are restored of those that the query declares, and of `types`. `trust=True` takes any class that is loaded, and
         loads pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a
-        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
+        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md). What a session
+        with workers has saved goes on with any number of `workers`.
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("numbers").where(lambda e: e > 5)

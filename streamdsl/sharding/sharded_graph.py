@@ -24,7 +24,7 @@ from streamdsl.sharding.worker_pipe import alone
 from streamdsl.sharding.workers import Crew
 from streamdsl.temporal import MIN_TIME
 
-_AT_ONCE: Final = 4 * SLICE
+_AT_ONCE: Final = 8 * SLICE
 """The rows of a run that are sent at once: while a worker runs them, the next are on their way."""
 _AHEAD: Final = 4
 """So many parts of a piece are sent before an answer is waited for."""

@@ -166,6 +166,11 @@ _idle: Final = _Idle()
 atexit.register(_idle.end)
 
 
+def idle_workers() -> list[Worker]:
+    """Return the workers that wait for a session."""
+    return list(_idle._workers)
+
+
 class Crew:
     """The workers of one session; they are given back when it is closed, or no longer there."""
 
