@@ -414,6 +414,10 @@ class CheckpointError(StreamDslError, ValueError):
     """A session cannot be saved, or a checkpoint cannot be restored: it is damaged, of another query, or not trusted."""
 
 
+class WorkerError(SessionError):
+    """A worker process of a session or a run is gone, or could not be started."""
+
+
 class UnsupportedOnSpark(QueryError):
     """A node has no lowering to Spark; raised before anything runs."""
 

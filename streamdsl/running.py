@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import NO_SOURCE, QueryError, UnboundedOutputError
-from streamdsl.extras import need_spark
+from streamdsl.extras import need, need_spark
 from streamdsl.plan.explain import RUNS
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source, sources
@@ -36,23 +36,36 @@ ENGINES: Final = get_args(EngineName)
 
 
 def run(
-    plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
+    plan: Node,
+    own: Mapping[str, Bound],
+    given: Mapping[str, Any] | None,
+    engine: str,
+    until: object,
+    options: Options,
+    workers: int | None = None,
 ) -> Result[Any]:
     """Run a plan over its bounded inputs on an engine."""
-    return run_outputs(Outputs((plan,)), own, given, engine, until, options)[0]
+    return run_outputs(Outputs((plan,)), own, given, engine, until, options, workers)[0]
 
 
 def run_outputs(
-    plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
+    plan: Node,
+    own: Mapping[str, Bound],
+    given: Mapping[str, Any] | None,
+    engine: str,
+    until: object,
+    options: Options,
+    workers: int | None = None,
 ) -> list[Result[Any]]:
     """Run several plans over their bounded inputs on an engine; the local engine runs them as one graph."""
     check_engine(engine)
+    n = checked_workers(workers, engine)
     plan = settled(plan)
     bindings = bound(plan, own, given or {})
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
     try:
-        results = _run_on(engine, plan, bindings, end, options)
+        results = _run_on(engine, plan, bindings, end, options, n)
     except UnboundedOutputError as error:
         raise error.in_unit(plan.unit).with_traceback(error.__traceback__) from error.__cause__
     parts = [(part.schema, partial(output_types, part)) for part in outputs_of(plan)]
@@ -61,7 +74,9 @@ def run_outputs(
     ]
 
 
-def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options) -> list[Result[Any]]:
+def _run_on(
+    engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options, workers: int | None
+) -> list[Result[Any]]:
     if engine == "reference":
         from streamdsl.denote import run_reference
 
@@ -75,6 +90,12 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
 
         return [run_batch(part, bindings, end) for part in outputs_of(plan)]
     plan, bindings = project_inputs(plan, bindings, options)
+    if workers is not None:
+        from streamdsl.sharding.local_cut import uses_workers
+        from streamdsl.sharding.sharded_session import run_sharded
+
+        if uses_workers(outputs_of(plan)[0]):
+            return run_sharded(Outputs(outputs_of(plan)), bindings, end, own, workers)
     from streamdsl.engine.run import run_outputs as run_local
 
     return run_local(Outputs(outputs_of(plan)), bindings, end, own)
@@ -118,11 +139,17 @@ def under(profile: object, plan: Node, bindings: Mapping[str, Bound], columns: T
     raise QueryError(f"{profile!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
-def explain(plan: Node, engine: str, rules: bool = False) -> str:
-    """Return a plan as text, as an engine would run it; with `rules` also the optimizer's rewrites."""
+def explain(plan: Node, engine: str, rules: bool = False, workers: int | None = None) -> str:
+    """Return a plan as text, as an engine would run it; with `rules` also the optimizer's rewrites, with `workers` its stages."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
+    if checked_workers(workers, engine) is not None:
+        from streamdsl.rewrite import as_chosen
+        from streamdsl.sharding.local_cut import explain_workers
+
+        plan = with_defaults(plan)
+        return f"{explain_plan(plan, engine, rules)}\n{explain_workers(as_chosen(plan, 'speculative', None)[0])}"
     return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
 
 
@@ -154,17 +181,41 @@ def check_engine(engine: str) -> None:
         )
 
 
-def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options) -> Session[Any]:
+def checked_workers(workers: object, engine: str = "local") -> int | None:
+    """Return a number of workers that was asked for, None for none; raises `QueryError` for what is none."""
+    if workers is None:
+        return None
+    if type(workers) is not int or workers < 1:
+        raise QueryError(f"workers is a number of processes, not {workers!r}", hint="run(workers=2), or leave it out")
+    if engine != "local":
+        raise QueryError(f"the engine {engine!r} has no workers here; those of Spark are its own", hint='run(engine="local")')
+    need("cloudpickle", "workers", "workers")
+    return workers
+
+
+def open_session(
+    plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options, workers: int | None = None
+) -> Session[Any]:
     """Start a session of the local engine."""
     runnable_sources(plan)
     plan = settled(plan)
+    if (n := checked_workers(workers)) is not None:
+        from streamdsl.sharding.sharded_session import open_in_workers
+
+        if (session := open_in_workers(plan, own, emit, options, n)) is not None:
+            return session
     from streamdsl.engine.starting import open_session as open_local
 
     return open_local(plan, own, emit, options)
 
 
 def restore_session(
-    plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool, types: Iterable[type]
+    plan: Node,
+    own: Mapping[str, Bound],
+    path: str | os.PathLike[str],
+    trust: bool,
+    types: Iterable[type],
+    workers: int | None = None,
 ) -> Session[Any]:
     """Restore a session of the local engine from a checkpoint file."""
     runnable_sources(plan)
@@ -172,7 +223,13 @@ def restore_session(
     from streamdsl.engine.starting import restored
     from streamdsl.engine.state.whole_files import read_whole
 
-    return restored(plan, own, read_whole(path), trust, types)
+    data = read_whole(path)
+    if (n := checked_workers(workers)) is not None:
+        from streamdsl.sharding.sharded_session import restored_in_workers
+
+        if (session := restored_in_workers(plan, own, data, trust, types, n)) is not None:
+            return session
+    return restored(plan, own, data, trust, types)
 
 
 def runnable_sources(plan: Node) -> dict[str, Source]:

@@ -1205,11 +1205,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         engine: EngineName = "local",
         until: TimeLike | None = None,
         engine_options: Mapping[str, Any] | None = None,
+        workers: int | None = None,
     ) -> Result[T]:
         """Run the query over its bounded inputs, to `Cti(INFINITY)` or to `Cti(until)`, and return the result.
 
-        `bindings` gives each named source a list of events or a frame. Raises `QueryError` for an unknown engine, an unbound
-        source, or a name that is no source.
+        `bindings` gives each named source a list of events or a frame. With `workers` the local engine runs in so many processes
+        of this machine (docs/workers.md); LEs, REs and CTIs are the same. Raises `QueryError` for an unknown engine, an unbound
+        source, a name that is no source, or a query that cannot be cut for workers, and `WorkerError` for one that is gone.
 
         >>> import streamdsl as sd
         >>> query = sd.source("numbers").where(lambda e: e > 5)
@@ -1219,7 +1221,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
+        return running.run(self._node, self._bindings, bindings, engine, until, engine_options, workers)
 
     def trace(
         self,
@@ -1250,8 +1252,17 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.trace(self._node, self._bindings, bindings, until, last, sample, engine_options)
 
-    def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
+    def open(
+        self,
+        emit: EmitMode | Emit = "speculative",
+        *,
+        engine_options: Mapping[str, Any] | None = None,
+        workers: int | None = None,
+    ) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
+
+        With `workers` its operators run in so many processes of this machine (docs/workers.md); LEs, REs and CTIs are the same.
+        Raises `QueryError` for a query that cannot be cut for them; a push raises `WorkerError` where one is gone.
 
         >>> import streamdsl as sd
         >>> session = sd.source("numbers").where(lambda e: e > 5).open()
@@ -1260,15 +1271,23 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.open_session(self._node, self._bindings, emit, engine_options)
+        return running.open_session(self._node, self._bindings, emit, engine_options, workers)
 
-    def restore(self, path: str | os.PathLike[str], *, trust: bool = False, types: Iterable[type] = ()) -> Session[T]:
+    def restore(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trust: bool = False,
+        types: Iterable[type] = (),
+        workers: int | None = None,
+    ) -> Session[T]:
         """Go on with a session that `session.checkpoint(path)` has saved: its output is the same as if it had never stopped.
 
         The query must be the one that was saved; the way to emit and the engine's options come from the file. Values of users'
         classes are restored of those that the query declares, and of `types`. `trust=True` takes any class that is loaded, and
         loads pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a
-        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
+        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md). What a session
+        with workers has saved goes on with any number of `workers`.
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("numbers").where(lambda e: e > 5)
@@ -1283,7 +1302,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.restore_session(self._node, self._bindings, path, trust, types)
+        return running.restore_session(self._node, self._bindings, path, trust, types, workers)
 
     def stream(
         self,
@@ -1449,8 +1468,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.as_of(self._node, self._bindings, bindings, profile, (t_app, t_sys, bid))
 
-    def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
+    def explain(self, engine: EngineName = "local", *, rules: bool = False, workers: int | None = None) -> str:
         """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.
+
+        With `workers` it says below how the plan is cut for them: which stages run there, and which in this process, and why.
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
@@ -1469,7 +1490,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.explain(self._node, engine, rules)
+        return running.explain(self._node, engine, rules, workers)
 
     def timeline(
         self, windows: bool = False, bindings: Mapping[str, Any] | None = None, until: TimeLike | None = None

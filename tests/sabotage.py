@@ -731,10 +731,24 @@ SABOTAGES = (
     ),
     Sabotage(
         "a projection that reads ends goes where ends may still change",
-        "streamdsl/spark/streaming/plan_stages.py",
+        "streamdsl/sharding/plan_stages.py",
         "return isinstance(node, (Where, Select)) and not reads_re(node)",
         "return isinstance(node, (Where, Select))",
         "what_shards_send and reads and ends",
+    ),
+    Sabotage(
+        "a stage of workers hears of the CTI of one shard only",
+        "streamdsl/sharding/sharded_graph.py",
+        "min(each.cti for each in self.sent)",
+        "max(each.cti for each in self.sent)",
+        "workers_send_what_one_session_sends",
+    ),
+    Sabotage(
+        "a shard in a worker begins anew where a checkpoint has its state",
+        "streamdsl/sharding/shard_session.py",
+        "Checkpoint(state).lay_over(self._shards[place], trust, types)",
+        "Checkpoint(state)",
+        "workers_send_what_one_session_sends",
     ),
     Sabotage(
         "a shard that has taken rows says that its state is as it was",

@@ -102,10 +102,14 @@ class Batch:
         """Return each row's group, None outside of a group-apply."""
         return [None] * len(self) if self.keys is None else self.keys.tolist()
 
+    def joined(self) -> Sequence[Batch]:
+        """Return the batches that it is made of, one after the other."""
+        return (self,)
+
     @staticmethod
     def concat(batches: Iterable[Batch]) -> Batch:
         """Return the batches one after the other, as one."""
-        parts = [batch for batch in batches if len(batch)]
+        parts = [part for batch in batches for part in batch.joined() if len(part)]
         if len(parts) == 1:
             return parts[0]
         if not parts:
@@ -198,6 +202,9 @@ class JoinedBatches(Batch):
     @property
     def high_water(self) -> int:
         return max(part.high_water for part in self.parts)
+
+    def joined(self) -> Sequence[Batch]:
+        return self.parts
 
     def slices(self) -> Iterator[Batch]:
         return (each for part in self.parts for each in part.slices())

@@ -38,7 +38,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.identifiers import snake
-from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Grid
 
 Options: TypeAlias = Mapping[str, str]
@@ -145,12 +145,15 @@ class Graph:
             table.end_step()
         return out
 
-    def final_frontier(self, ctis: Mapping[str, int]) -> int:
-        """Return the RE up to which rows of the only output are final, after these CTIs of the sources."""
+    def final_frontier(self, ctis: Mapping[str, int], finals: Mapping[str, int] | None = None) -> int:
+        """Return the RE up to which rows of the only output are final, after these CTIs of the sources.
+
+        `finals` are the final frontiers of sources of which more is known than their CTIs.
+        """
         found: list[Frontier] = []
         for stage in self.frontiers:
             if stage.operator is None:
-                found.append(Frontier.of(ctis[stage.source]))
+                found.append(Frontier.of(ctis[stage.source], (finals or {}).get(stage.source, MIN_TIME)))
             elif stage.operator.cti == INFINITY:
                 found.append(Frontier.of(INFINITY))
             else:
@@ -185,6 +188,18 @@ class Graph:
                 held[table.around].append(outer)
             table.keep(numbers)
 
+    def table_labels(self) -> dict[int, str]:
+        """Return labels of the key tables that ids of results may refer to, by their `id()`: the operator, and its attribute."""
+        held = ((each.label, name, value) for each in self.operators for name, value in vars(each).items())
+        return {id(value): f"{label}.{name}" for label, name, value in held if type(value) is KeyTable}
+
+    def table(self, label: str) -> KeyTable:
+        """Return the key table with a label that such a graph has given; one that is made on first use is made now."""
+        of, _, name = label.rpartition(".")
+        operator: Any = next(each for each in self.operators if each.label == of and hasattr(each, name))
+        found: KeyTable = getattr(operator, name) or operator.key_numbers
+        return found
+
     @property
     def operators(self) -> list[Operator]:
         """The operators, in topological order."""
@@ -196,8 +211,16 @@ class Graph:
         return len(self.stages) - 1
 
 
-def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | None = None) -> Graph:
-    """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option."""
+def lower(
+    plan: Node,
+    emit_policy: EmitPolicy | None = None,
+    options: Options | None = None,
+    names: Mapping[int, str] | None = None,
+) -> Graph:
+    """Return the operators of a plan, ready to run. Raises `QueryError` for an unknown engine option.
+
+    `names` are labels of a larger plan that this one is a part of.
+    """
     options = options or {}
     for name in options:
         if name not in ("attach", "most_windows"):
@@ -206,7 +229,7 @@ def lower(plan: Node, emit_policy: EmitPolicy | None = None, options: Options | 
                 hint='for example engine_options={"most_windows": 10_000}',
             )
     graph = Graph()
-    builder = _Builder(graph, labels(plan), replace(emit_policy or EmitPolicy(), most=most_windows(options)))
+    builder = _Builder(graph, names or labels(plan), replace(emit_policy or EmitPolicy(), most=most_windows(options)))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
     graph.frontiers = _frontiers(graph)
@@ -262,7 +285,7 @@ def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
 @dataclass(slots=True)
 class _Builder:
     graph: Graph
-    names: dict[int, str]
+    names: Mapping[int, str]
     emit_policy: EmitPolicy
     groups: dict[int, int] = field(default_factory=dict)
     tables: list[KeyTable] = field(default_factory=list)

@@ -93,6 +93,9 @@ class Operator(ABC):
     takes_emit_policy: ClassVar[bool] = False
     """Whether the constructor takes the `EmitPolicy` too: the operator shows results window by window, or cell by cell."""
 
+    numbers_rows: ClassVar[bool] = False
+    """Whether it numbers its rows in the order in which they come, so that in shards several get the same id."""
+
     takes_slices: ClassVar[bool] = False
     """Whether it takes a batch as slices, just as they leave the row operators before it."""
 

@@ -17,10 +17,10 @@ from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.input_buffer import InputBuffer
 from streamdsl.engine.limits import Limits
-from streamdsl.engine.lower import Options
+from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.running_query import Lowered, RunningQuery
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.step_output import StepOutput, output_events
 from streamdsl.errors import QueryError, SessionError
@@ -105,8 +105,9 @@ class Session(Displayed, RunningQuery[T]):
         engine_options: Options | None = None,
         until: int = INFINITY,
         written: Node | None = None,
+        lowered: Lowered = lower,
     ) -> None:
-        super().__init__(plan, plan if written is None else written, emit, engine_options, until)
+        super().__init__(plan, plan if written is None else written, emit, engine_options, until, lowered)
         self.emit: EmitMode | Emit = emit
         self.options: dict[str, Any] = dict(engine_options or {})
         self._lock = threading.RLock()

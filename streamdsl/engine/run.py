@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from streamdsl.engine.lower import Options
+from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
 from streamdsl.engine.query_session import Session
+from streamdsl.engine.running_query import Lowered
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
@@ -34,11 +35,15 @@ def run(
 
 
 def run_outputs(
-    plan: Outputs, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
+    plan: Outputs,
+    bindings: Mapping[str, Bound],
+    until: int | None = None,
+    engine_options: Options | None = None,
+    lowered: Lowered = lower,
 ) -> list[Result[Any]]:
     """Run several plans as one graph, as `run` does one, and return their results in order."""
     limit = INFINITY if until is None else until
-    session = _Run(plan, bindings, engine_options, limit)
+    session = _Run(plan, bindings, engine_options, limit, lowered)
     missing = [name for name in session.sources if name not in bindings]
     if missing:
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
@@ -61,8 +66,10 @@ class _Run(Session[Any]):
 
     undoes = False
 
-    def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
-        super().__init__(plan, bindings, "final", options, until)
+    def __init__(
+        self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int, lowered: Lowered
+    ) -> None:
+        super().__init__(plan, bindings, "final", options, until, lowered=lowered)
         self._until = until
         self.steps: list[list[Piece]] = [[] for _ in plan.parts]
 

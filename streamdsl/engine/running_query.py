@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
-from streamdsl.engine.lower import Options, lower
+from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.memory import MemoryMeter
 from streamdsl.engine.operator import EmitPolicy, Piece, figures
 from streamdsl.engine.operators.group_apply import GroupEnterOperator
@@ -38,6 +38,8 @@ NEWEST: Final = 5
 """The number of rows that are kept of each egress for who looks at them."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
+Lowered: TypeAlias = Callable[[Node, EmitPolicy, Options | None], Graph]
+"""What makes the operators of a plan."""
 
 
 class RunningQuery(Completed, ABC, Generic[T]):
@@ -50,10 +52,16 @@ class RunningQuery(Completed, ABC, Generic[T]):
     _internal = frozenset({"written"})
 
     def __init__(
-        self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
+        self,
+        plan: Node,
+        written: Node,
+        emit: EmitMode | Emit,
+        options: Options | None = None,
+        until: int = INFINITY,
+        lowered: Lowered = lower,
     ) -> None:
         mode = mode_of(emit)
-        self._graph = lower(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
+        self._graph = lowered(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self.plan = plan
         self._egress = self._egress_of(emit)
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
@@ -131,17 +139,20 @@ class RunningQuery(Completed, ABC, Generic[T]):
     def _figures(self, held: MemoryMeter | None) -> dict[str, dict[str, int]]:
         """Return the figures, with bytes if there is a meter."""
 
-        def sized(found: dict[str, int], *parts: Any) -> dict[str, int]:
-            return found if held is None else {**found, "state_bytes": held.bytes_of(parts)}
-
-        figures = {}
+        figures: dict[str, dict[str, int]] = {}
         for name, feed in self._feeds().items():
-            figures[f"source:{name}"] = sized(feed.stats(), feed, self.published[name])
+            figures[f"source:{name}"] = _sized(held, feed.stats(), feed, self.published[name])
+        figures.update(self._operator_figures(held))
+        output = _sized(held, self._output_stats(), self._egress, self.output, *self._subscribers, *self._waits())
+        return {**figures, OUTPUT: output}
+
+    def _operator_figures(self, held: MemoryMeter | None) -> dict[str, dict[str, int]]:
+        figures: dict[str, dict[str, int]] = {}
         for operator in self._graph.operators:
             inside = [vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else []
-            found = sized(operator.stats(), vars(operator), *inside)
+            found = _sized(held, operator.stats(), vars(operator), *inside)
             figures[operator.label] = _together(figures.get(operator.label), found)
-        return {**figures, OUTPUT: sized(self._output_stats(), self._egress, self.output, *self._subscribers, *self._waits())}
+        return figures
 
     def _output_stats(self) -> dict[str, int]:
         """Return the figures of the output. Its events are the rows that wait to be emitted."""
@@ -321,6 +332,11 @@ def _publishes(options: Options) -> bool:
             f'engine_options["attach"] is "on" or "off", not {chosen!r}', hint="leave it out for a session of its own"
         )
     return chosen == "on"
+
+
+def _sized(held: MemoryMeter | None, found: dict[str, int], *parts: Any) -> dict[str, int]:
+    """Return figures, with the bytes of parts if there is a meter."""
+    return found if held is None else {**found, "state_bytes": held.bytes_of(parts)}
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

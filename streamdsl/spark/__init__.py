@@ -208,7 +208,7 @@ class OnSpark:
         >>> query.on_spark(spark=None).explain_stream()
         'shards by e.venue'
         """
-        from streamdsl.spark.streaming.plan_stages import explain_stages
+        from streamdsl.sharding.plan_stages import explain_stages
 
         return explain_stages(self._plan)
 

@@ -15,9 +15,9 @@ from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_values, proj
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.plan.ends import NewLifetime
+from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import ColumnType
-from streamdsl.spark.key_encoding import encode_key
 from streamdsl.spark.public_values import public_value
 
 R = TypeVar("R")

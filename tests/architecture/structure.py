@@ -35,7 +35,8 @@ CORE: Final[dict[str, set[str]]] = {
     "denote": PLAN | {"io", "result"},
     "engine": PLAN | {"emit", "io", "monitoring", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
-    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
+    "sharding": PLAN | {"emit", "io", "result", "rewrite", "engine"},
+    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sharding", "sinks"},
     "testing": PLAN | {"monitoring"},
     "debugger": PLAN | {"emit", "io", "denote", "engine"},
 }

@@ -15,12 +15,12 @@ from streamdsl.denote import denote
 from streamdsl.denote.source import history
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Node, Source, sources
+from streamdsl.sharding.plan_stages import PlanStage
 from streamdsl.spark.codec import decode, encode
 from streamdsl.spark.column_types import INT, STR, JsonType, RecordType
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.source_frames import type_of_rows
 from streamdsl.spark.streaming.bounded_inputs import precompute_bounded
-from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Message, messages_of, unpack_output
 from streamdsl.temporal import CHT, Cti, Insert

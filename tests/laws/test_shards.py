@@ -33,9 +33,9 @@ from udm_examples.vwap import Trade, Vwap
 pytest.importorskip("pyspark")
 
 from streamdsl.expr.table import column_of
+from streamdsl.sharding.partitioning import HashById, SinglePartition, hash_to_shards
 from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.exchange import ExchangeStage, Route, SourceOrigin
-from streamdsl.spark.streaming.partitioning import HashById, SinglePartition, hash_to_shards
 from streamdsl.spark.streaming.shard import in_valid_order
 from streamdsl.spark.streaming.wire import INSERT, to_ipc, unpack_output
 from tests.laws.sharded import TYPE, Streamed, frame_of

@@ -22,6 +22,7 @@ from streamdsl.expr.nodes import Field, Life, Opaque, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.plan.node import AlterLifetime, Group, GroupApply, Node, WindowAggregate
+from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.spark import explain_spark
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.column_types import (
@@ -39,7 +40,6 @@ from streamdsl.spark.column_types import (
     unify,
 )
 from streamdsl.spark.execution_notes import declared_sources
-from streamdsl.spark.key_encoding import encode_key
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.result_types import result_type
 from streamdsl.spark.spark_session import as_streamdsl

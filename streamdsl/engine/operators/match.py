@@ -90,6 +90,7 @@ class MatchOperator(Operator):
     """A change is replayed from its instant on, until the open runs are as before. What starts earlier never changes."""
 
     kind = "match (runs)"
+    numbers_rows = True
 
     def __init__(self, label: str, node: Match) -> None:
         super().__init__(label)

@@ -105,6 +105,7 @@ class ScanOperator(Operator):
     """
 
     kind = "scan (in order)"
+    numbers_rows = True
 
     def __init__(self, label: str, node: Scan) -> None:
         super().__init__(label)

@@ -43,6 +43,7 @@ class StitchOperator(KeyedOperator):
     """
 
     kind = "stitch (sorted runs)"
+    numbers_rows = True
     rows_class: ClassVar[type[StoredRows]] = ChainRows
     n_sides: ClassVar[int] = 1
 

@@ -47,6 +47,8 @@ _KINDS: Final[dict[str, Any]] = {
 }
 """What the head of a checkpoint holds."""
 _MAGIC: Final = b"streamdsl checkpoint "
+OF_SHARDS: Final = b"streamdsl checkpoint of shards\n"
+"""With this a file begins that holds a session and its shards, each as a snapshot."""
 _DIGEST: Final = 32
 _SESSION: Final = "session"
 _OWN: Final = ("_ctis", "_now", "_early")
@@ -139,6 +141,10 @@ class Checkpoint:
 
     def __init__(self, data: bytes) -> None:
         start = len(_MAGIC) + 9
+        if data.startswith(OF_SHARDS):
+            raise CheckpointError(
+                "the checkpoint is of a session with workers", hint="restore(path, workers=n), any number of them"
+            )
         if data[: len(_MAGIC)] != _MAGIC:
             raise CheckpointError("this is no checkpoint", hint="session.checkpoint(path) writes one")
         if (format := data[len(_MAGIC) : start].strip()) != str(FORMAT).encode():

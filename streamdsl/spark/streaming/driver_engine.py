@@ -16,10 +16,10 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.state.whole_files import write_whole
 from streamdsl.errors import CheckpointError
 from streamdsl.plan.node import Source
+from streamdsl.sharding.plan_stages import PlanStage
 from streamdsl.spark.job_descriptions import described
 from streamdsl.spark.micro_batches import query_id
 from streamdsl.spark.stream_metrics import record_figures
-from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard import Shard
 from streamdsl.spark.streaming.stage_layout import ShardedStage, lay_out
 from streamdsl.spark.streaming.stream_inputs import StreamInputs

@@ -9,18 +9,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.lower import Graph, lower
-from streamdsl.engine.operator import Piece
-from streamdsl.errors import EventError, SchemaError, UserCodeError
-from streamdsl.expr.evaluate import RowError
-from streamdsl.plan.node import Node, Source, sources
+from streamdsl.errors import EventError, SchemaError
+from streamdsl.plan.node import Node
+from streamdsl.sharding.partitioning import Partitioning, SinglePartition
+from streamdsl.sharding.routing import Router
 from streamdsl.spark.codec import decode_table, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.row_stage import PayloadColumn
-from streamdsl.spark.streaming.partitioning import Partitioning, SinglePartition
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Message, messages_to_arrow, to_ipc, unpack_output
 from streamdsl.temporal import INFINITY, MIN_TIME, Progress, Unit, add_time
 
@@ -219,9 +216,8 @@ class _RouteSender:
     def __init__(self, route: Route, payload: PayloadColumn) -> None:
         self._route = route
         self._payload = payload
-        self._graph: Graph | None = None if isinstance(route.pushed_down, Source) else lower(route.pushed_down)
-        self._as_it_is = self._graph is None and payload.type == route.out
-        self._name = next(iter(sources(route.pushed_down)))
+        self._router = Router(route.pushed_down, route.partitioning)
+        self._as_it_is = self._router.graph is None and payload.type == route.out
 
     def sent(self, rows: Any) -> list[Message]:
         route = self._route
@@ -231,7 +227,7 @@ class _RouteSender:
         if not len(batch):
             return []
         sent = rows.take(pa.array(batch.ids))
-        places = self._shard_indexes(batch, sent.column("id"))
+        places = self._router.shard_indexes(batch, sent.column("id"), len(route.shards))
         if not self._as_it_is:
             sent = sent.set_column(5, "p", encode_table(batch.table, route.out))
         order = np.argsort(places, kind="stable")
@@ -240,22 +236,10 @@ class _RouteSender:
         parts = [(shard, ordered.slice(a, b - a)) for shard, a, b in zip(route.shards, stops, stops[1:], strict=False) if b > a]
         return [Message(shard, route.name, blob=to_ipc(part)) for shard, part in parts]
 
-    def _shard_indexes(self, batch: Batch, ids: Any) -> NDArray[np.int64]:
-        """Return for each row the index of its shard among those of the route."""
-        try:
-            return self._route.partitioning.shard_indexes(batch, ids, len(self._route.shards))
-        except RowError as error:
-            (payload,) = batch.table.take(np.array([error.row])).payloads()
-            raise UserCodeError(error.cause, operator=f"the key of source:{self._name}", payloads=(payload,)) from error
-
     def _after_pushdown(self, rows: Any) -> Batch:
         """Return the rows after pushdown; their ids are their positions in `rows`."""
         le, re, re_new = (rows.column(name).to_numpy() for name in _TIMES)
         is_retraction = rows.column("kind").to_numpy() == RETRACT
         payloads = decode_table(rows.column("p").combine_chunks(), self._payload.type, self._payload.schema)
         old, new = np.where(is_retraction, re, le), np.where(is_retraction, re_new, re)
-        batch = Batch(np.arange(len(le)), le, old, new, payloads)
-        if self._graph is None:
-            return batch
-        (out,) = self._graph.step({self._name: Piece(batch, MIN_TIME)}, {self._name: MIN_TIME})
-        return out.batch
+        return self._router.passed(Batch(np.arange(len(le)), le, old, new, payloads))

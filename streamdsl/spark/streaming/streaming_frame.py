@@ -14,6 +14,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import ManyShardsWarning, QueryError, UnsupportedOnSpark, level_of_caller, with_hint
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Source
+from streamdsl.sharding.plan_stages import PlanStage
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.job_descriptions import context_of
@@ -21,7 +22,6 @@ from streamdsl.spark.public_frame import payload_columns
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import run_in_worker
 from streamdsl.spark.stream_metrics import with_input_ctis, with_metrics
-from streamdsl.spark.streaming.plan_stages import PlanStage
 from streamdsl.spark.streaming.shard_ids import shard_ids
 from streamdsl.spark.streaming.stage_layout import Exchange, ShardedStage, lay_out
 from streamdsl.spark.streaming.stream_inputs import StreamInputs

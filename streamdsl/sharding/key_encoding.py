@@ -1,4 +1,4 @@
-"""An injective encoding of Python keys as texts, so that Spark can group and join by keys that only Python can compute."""
+"""An injective encoding of Python keys as texts: rows go to shards by it, and Spark groups by keys that Python computes."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def _other(key: Hashable) -> str:
     if isinstance(key, enum.Enum):
         return f"e{_other(type(key))}.{key.name}"
     raise SchemaError(
-        f"on Spark {key!r} of type {type(key).__name__} cannot be a key that Python computes",
+        f"{key!r} of type {type(key).__name__} cannot be a key by which rows go to shards, or that Python computes on Spark",
         hint="use a number, text, date, enum, or a record or tuple of them",
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from streamdsl.expr.nodes import Expr, Field, Make, Opaque, Whole, reads_lifetime
+from streamdsl.expr.nodes import Expr, Field, Make, Opaque, Whole, is_opaque, reads_lifetime
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Select, Source, Where
 from streamdsl.plan.properties import expressions, reads_re
-from streamdsl.spark.streaming.partitioning import HashById, HashByKey, Partitioning, SinglePartition
+from streamdsl.sharding.partitioning import HashById, HashByKey, Partitioning, SinglePartition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,17 +28,25 @@ class StageInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanStage:
-    """What shards run: a plan over the stage's inputs, which computes the node `root` of the query; `nodes` are those it runs."""
+    """What shards run: a plan over the stage's inputs, which computes the node `root` of the query; `nodes` are those it runs.
+
+    `rebuilt` tells of which node of the query one of the plan was made, where that is another one.
+    """
 
     root: Node
     plan: Node
     inputs: tuple[StageInput, ...]
     nodes: tuple[Node, ...]
+    rebuilt: Rebuilt
 
     @property
     def is_sharded(self) -> bool:
         """Whether the stage may have more than one shard."""
         return any(isinstance(each.partitioning, (HashByKey, HashById)) for each in self.inputs)
+
+    def written(self, node: Node) -> Node:
+        """Return the node of the query of which a node of this plan, or of what is pushed down before it, was made."""
+        return self.rebuilt[id(node)][1] if id(node) in self.rebuilt else node
 
     def all(self) -> list[PlanStage]:
         """Return this stage and all that it reads, in topological order."""
@@ -50,11 +58,16 @@ class PlanStage:
 
 
 Origin: TypeAlias = Source | PlanStage
+Rebuilt: TypeAlias = Mapping[int, tuple[Node, Node]]
+"""Nodes over other inputs, by their `id()`, each with the node of the query that it was made of."""
 
 
-def cut_into_stages(plan: Node) -> PlanStage:
-    """Return the last stage of a plan; its inputs lead to the earlier ones."""
-    return _StageCutter().stage(plan)
+def cut_into_stages(plan: Node, sparing: bool = False) -> PlanStage:
+    """Return the last stage of a plan; its inputs lead to the earlier ones.
+
+    With `sparing` one process sends all rows, and little is to run in it: only what a key needs, and filters in columns.
+    """
+    return _StageCutter(sparing).stage(plan)
 
 
 def explain_stages(plan: Node) -> str:
@@ -70,9 +83,9 @@ def explain_stages(plan: Node) -> str:
     """
     stages, named = cut_into_stages(plan).all(), labels(plan)
     if len(stages) == 1:
-        return _sharding(stages[0], named)
+        return sharding(stages[0], named)
     numbers = {id(stage): number for number, stage in enumerate(stages, 1)}
-    return "\n".join(f"stage {numbers[id(each)]}{_reads(each, numbers)}: {_sharding(each, named)}" for each in stages)
+    return "\n".join(f"stage {numbers[id(each)]}{_reads(each, numbers)}: {sharding(each, named)}" for each in stages)
 
 
 def _reads(stage: PlanStage, numbers: dict[int, int]) -> str:
@@ -81,7 +94,8 @@ def _reads(stage: PlanStage, numbers: dict[int, int]) -> str:
     return f" of {', '.join(dict.fromkeys(found))}"
 
 
-def _sharding(stage: PlanStage, named: dict[int, str]) -> str:
+def sharding(stage: PlanStage, named: dict[int, str]) -> str:
+    """Return the partitioning of a stage, or why it has a single shard; `named` are the labels of the query's nodes."""
     if not stage.is_sharded:
         alone = [named[id(node)] for node in stage.nodes if _needs_all_rows(node)]
         return f"one shard: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} outside of any group"
@@ -91,14 +105,31 @@ def _sharding(stage: PlanStage, named: dict[int, str]) -> str:
 class _StageCutter:
     """Makes the stages of a plan; each node has at most one stage, which those above it share."""
 
-    def __init__(self) -> None:
+    def __init__(self, sparing: bool) -> None:
+        self._sparing = sparing
         self._stages: dict[int, PlanStage] = {}
+        self._rebuilt: dict[int, tuple[Node, Node]] = {}
+
+    def pushes(self, node: Node, partitioning: Partitioning) -> bool:
+        """Say whether an operator is pushed below an exchange."""
+        if not _can_push_down(node) or not self._sparing:
+            return _can_push_down(node)
+        return isinstance(partitioning, HashByKey) and not any(map(is_opaque, expressions(node)))
+
+    def rebuild(self, node: Node, change: Callable[[Node], Node]) -> Node:
+        """Return a node over other inputs."""
+        new = node.map_inputs(change)
+        if new is not node:
+            self._rebuilt[id(new)] = new, node
+        return new
 
     def stage(self, root: Node) -> PlanStage:
         if id(root) not in self._stages:
             builder = _StageBuilder(self, SinglePartition() if _is_in_one_shard(root) else HashById())
             plan = builder.build(root)
-            self._stages[id(root)] = PlanStage(root, plan, tuple(builder.inputs.values()), tuple(builder.nodes.values()))
+            self._stages[id(root)] = PlanStage(
+                root, plan, tuple(builder.inputs.values()), tuple(builder.nodes.values()), self._rebuilt
+            )
         return self._stages[id(root)]
 
 
@@ -121,9 +152,9 @@ class _StageBuilder:
 
     def _with_exchanges(self, node: Node) -> Node:
         if node.row_wise:
-            return node.map_inputs(self._row_wise_input)
+            return self._cutter.rebuild(node, self._row_wise_input)
         partitionings = iter(_required_partitionings(node))
-        return node.map_inputs(lambda below: self._exchanged(below, next(partitionings)))
+        return self._cutter.rebuild(node, lambda below: self._exchanged(below, next(partitionings)))
 
     def _row_wise_input(self, node: Node) -> Node:
         """Return an input of a row operator; it needs an exchange only from a single shard into a stage of several."""
@@ -135,19 +166,35 @@ class _StageBuilder:
         """Return a node's rows with a partitioning: they are sent so from the sources, or from the stage that computes them."""
         if isinstance(partitioning, SinglePartition) and _is_in_one_shard(node):
             return self.build(node)
-        if _is_row_wise(node) and (not isinstance(partitioning, HashByKey) or _payloads_at_sources(node)):
+        if _is_row_wise(node) and (not isinstance(partitioning, HashByKey) or self._payloads_at_sources(node, partitioning)):
             return self._from_sources(node, partitioning)
         return self._input(self._cutter.stage(node), node, partitioning, ())
 
     def _from_sources(self, node: Node, partitioning: Partitioning, above: tuple[Node, ...] = ()) -> Node:
         """Return a node whose rows are sent from sources; `above`, innermost first, are operators to push down if possible."""
         if isinstance(node, Source):
-            return self._input(node, _with_exchanges(node, above), partitioning, above)
-        if _can_push_down(node):
+            return self._input(node, self._over(node, above), partitioning, above)
+        if self._cutter.pushes(node, partitioning):
             return self._from_sources(node.inputs[0], partitioning, (node, *above))
         if all(_commute(node, each) for each in above):
-            return node.map_inputs(lambda below: self._from_sources(below, partitioning, above))
-        return _with_exchanges(node.map_inputs(lambda below: self._from_sources(below, partitioning)), above)
+            return self._cutter.rebuild(node, lambda below: self._from_sources(below, partitioning, above))
+        return self._over(self._cutter.rebuild(node, lambda below: self._from_sources(below, partitioning)), above)
+
+    def _payloads_at_sources(self, node: Node, partitioning: Partitioning, above: tuple[Node, ...] = ()) -> bool:
+        """Say whether a node's payloads can be computed at the sources, before the exchange, so that its key is known there."""
+        if isinstance(node, Source):
+            return True
+        if self._cutter.pushes(node, partitioning):
+            return self._payloads_at_sources(node.inputs[0], partitioning, (node, *above))
+        keeps = node.passes_payload and all(_commute(node, each) for each in above)
+        return keeps and all(self._payloads_at_sources(below, partitioning) for below in node.inputs)
+
+    def _over(self, node: Node, above: tuple[Node, ...]) -> Node:
+        """Return operators over a node, the innermost first."""
+        for each in above:
+            below = node
+            node = self._cutter.rebuild(each, lambda _, below=below: below)  # type: ignore[misc]
+        return node
 
     def _input(self, origin: Origin, pushed_down: Node, partitioning: Partitioning, above: tuple[Node, ...]) -> Node:
         """Return the source of an input; equal inputs are exchanged once."""
@@ -163,13 +210,6 @@ class _StageBuilder:
         return Source(stage_input.name, pushed_down.schema, pushed_down.unit)
 
 
-def _with_exchanges(node: Node, above: tuple[Node, ...]) -> Node:
-    for each in above:
-        below = node
-        node = each.map_inputs(lambda _, below=below: below)  # type: ignore[misc]
-    return node
-
-
 def _is_row_wise(node: Node) -> bool:
     """Say whether all operators below are row operators, down to the sources."""
     return all(below.row_wise for below in node.walk())
@@ -181,16 +221,6 @@ def _is_in_one_shard(node: Node) -> bool:
         rest = [below for below in node.inputs if not _is_row_wise(below)]
         return bool(rest) and all(map(_is_in_one_shard, rest))
     return _needs_all_rows(node)
-
-
-def _payloads_at_sources(node: Node, above: tuple[Node, ...] = ()) -> bool:
-    """Say whether a node's payloads can be computed at the sources, before the exchange, so that its key is known there."""
-    if isinstance(node, Source):
-        return True
-    if _can_push_down(node):
-        return _payloads_at_sources(node.inputs[0], (node, *above))
-    keeps = node.passes_payload and all(_commute(node, each) for each in above)
-    return keeps and all(_payloads_at_sources(below, above) for below in node.inputs)
 
 
 def _can_push_down(node: Node) -> bool:

@@ -13,16 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import Batch, PointBatch
 from streamdsl.engine.operator import inputs_of
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn
 from streamdsl.expr.describe import describe
-from streamdsl.expr.evaluate import evaluate
+from streamdsl.expr.evaluate import evaluate_deferred
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
-from streamdsl.spark.key_encoding import encode_key
+from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.temporal.payload import payload_key
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_MANY = 64
+"""Of fewer values each is hashed, be it the same as another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class HashByKey:
 
     def shard_indexes(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
         """Return for each row the index of its shard."""
-        return hash_to_shards([evaluate(part, inputs_of(rows)) for part in self.parts], shards)
+        return hash_to_shards([evaluate_deferred(part, inputs_of(rows)) for part in self.parts], shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,14 @@ class HashById:
         return "the ids of rows"
 
     def shard_indexes(self, rows: Batch, ids: Any, shards: int) -> NDArray[np.int64]:
-        """Return for each row the index of its shard; rows without ids are dealt out in turn."""
+        """Return for each row the index of its shard; rows without ids are dealt out in turn.
+
+        For `ids=None` it goes by the LEs, which what is told of a row has too.
+        """
+        if ids is None:
+            if type(rows) is PointBatch:  # rows without ids, which nothing is told of later
+                return np.asarray(rows.ids) % shards
+            return hash_to_shards([rows.le], shards)
         if ids.null_count == len(ids):
             return np.arange(len(ids)) % shards
         hashes = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
@@ -69,7 +79,7 @@ class SinglePartition:
 Partitioning: TypeAlias = HashByKey | HashById | SinglePartition
 
 
-def hash_to_shards(columns: Sequence[Column], shards: int) -> NDArray[np.int64]:
+def hash_to_shards(columns: Sequence[AnyColumn], shards: int) -> NDArray[np.int64]:
     """Return for each row an integer in `[0, shards)`; rows whose key parts are all equal, as Python compares them, get the same.
 
     >>> floats = np.array([7.0, 8.0, 7.0], dtype=object)
@@ -78,15 +88,24 @@ def hash_to_shards(columns: Sequence[Column], shards: int) -> NDArray[np.int64]:
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
-        mixed ^= _hashes(column)
+        mixed ^= column.mapped(_hashes).view(np.uint64) if isinstance(column, DeferredColumn) else _hashes(column)
         mixed *= _MIX
         mixed ^= mixed >> np.uint64(29)
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 
-def _hashes(column: Column) -> NDArray[np.uint64]:
+def _hashes(column: AnyColumn) -> NDArray[np.uint64]:
+    if isinstance(column, DeferredColumn):
+        column = column.column
     if column.dtype.kind in "bi":
         return column.astype(np.int64).view(np.uint64)
+    if len(column) > _MANY and column.dtype == object and pd.api.types.infer_dtype(column, skipna=False) == "string":
+        codes, texts = pd.factorize(column)  # each text is hashed once
+        return _hashes(texts)[codes] if len(texts) < len(column) else _each(column)
+    return _each(column)
+
+
+def _each(column: Column) -> NDArray[np.uint64]:
     return np.array([_hash(value) for value in column.tolist()], dtype=np.uint64)
 
 

@@ -1,0 +1,84 @@
+"""Two workers beside one process: seconds of a run, its rows routed by key, and what the session's process and the workers compute.
+
+A join by key, sessions, extremes and totals of groups, by a key that is an integer or a text, and a lambda that runs as Python. For each:
+seconds without workers and with two, the quotient, and the seconds of processor time of the session's process and of each worker.
+The argument is the number of rows.
+
+Needs `streamdsl[workers]`, two cores that nothing else uses, and Linux for the processor times.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import streamdsl as sd
+from streamdsl.sharding.workers import idle_workers
+
+ROWS = 2_000_000
+REPEATS = 3
+
+
+def table(n: int, is_text: bool) -> Any:
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 1000, n)
+    return pa.table(
+        {
+            "start": np.arange(n) // 20,
+            "k": pa.array([f"key {key}" for key in keys.tolist()]) if is_text else pa.array(keys),
+            "v": rng.random(n),
+        }
+    )
+
+
+def queries(rows: Any) -> dict[str, tuple[sd.Stream[Any], dict[str, Any]]]:
+    """Return queries by name, each with its input."""
+    s, t = (sd.source(name, start="start") for name in "st")
+    groups, one = s.group_by("k"), {"s": rows}
+    half = len(rows) // 4
+    return {
+        "join": (
+            s.alter_duration(200).join(t, on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
+            {"s": rows.slice(0, half), "t": rows.slice(0, half)},
+        ),
+        "sessions": (groups.session_window(40).aggregate(n=sd.count(), most=sd.max(lambda e: e.v)), one),
+        "extremes": (groups.tumbling_window(1000).aggregate(most=sd.max(lambda e: e.v)), one),
+        "totals": (groups.tumbling_window(1000).aggregate(mean=sd.avg(lambda e: e.v)), one),
+        "a lambda": (s.select(lambda e: {"k": e.k, "v": e.v if e.v > 0.5 else 0.0}), {"s": rows.slice(0, half)}),
+    }
+
+
+def seconds(query: sd.Stream[Any], inputs: dict[str, Any], workers: int | None) -> float:
+    start = time.perf_counter()
+    query.run(inputs, workers=workers)
+    return time.perf_counter() - start
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main(rows: int = ROWS) -> None:
+    print(f"{'query':<20} {'one':>7} {'two':>7} {'times':>6}   session's process, workers")
+    for kind, is_text in (("integer", False), ("text", True)):
+        for name, (query, inputs) in queries(table(rows, is_text)).items():
+            seconds(query, inputs, 2)
+            one = min(seconds(query, inputs, None) for _ in range(REPEATS))
+            pids = [worker.pid for worker in idle_workers()]
+            before, own = list(map(processor_seconds, pids)), time.process_time()
+            two = min(seconds(query, inputs, 2) for _ in range(REPEATS))
+            own = (time.process_time() - own) / REPEATS
+            each = [(processor_seconds(pid) - was) / REPEATS for pid, was in zip(pids, before, strict=True)]
+            shown = " ".join(f"{used:.2f}" for used in [own, *each])
+            print(f"{name + ', ' + kind:<20} {one:7.3f} {two:7.3f} {one / two:6.2f}   {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,236 @@
+"""A plan whose stages run in workers: it takes the pieces of the sources, and returns those of the output, as a graph does."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, SLICE, Batch, JoinedBatches
+from streamdsl.engine.lower import Graph, Options, lower
+from streamdsl.engine.operator import EmitPolicy, Piece
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.expr.table import object_column
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Node, Source
+from streamdsl.sharding.local_cut import runs_here
+from streamdsl.sharding.plan_stages import PlanStage, StageInput, cut_into_stages
+from streamdsl.sharding.routing import Router
+from streamdsl.sharding.shard_session import Place, ShardHost, ShardOutput, ShardStep, StageWork
+from streamdsl.sharding.worker_pipe import alone
+from streamdsl.sharding.workers import Crew
+from streamdsl.temporal import MIN_TIME
+
+_AT_ONCE: Final = 8 * SLICE
+"""The rows of a run that are sent at once: while a worker runs them, the next are on their way."""
+_AHEAD: Final = 4
+"""So many parts of a piece are sent before an answer is waited for."""
+_BEFORE: Final = ShardOutput(EMPTY, MIN_TIME, MIN_TIME)
+
+
+class RunningStage:
+    """A stage with its shards, and how far each has come."""
+
+    def __init__(self, number: int, stage: PlanStage, names: Mapping[int, str], policy: EmitPolicy, shards: int) -> None:
+        self.number = number
+        self.stage = stage
+        self.is_here = runs_here(stage)
+        self.shards = 1 if self.is_here else shards
+        self.inputs: list[tuple[StageInput, Router]] = []
+        for each in stage.inputs:
+            known = {id(node): names[id(stage.written(node))] for node in each.pushed_down.walk_all() if node.inputs}
+            pushed = each.pushed_down if isinstance(each.origin, Source) else _source_of(each)
+            self.inputs.append((each, Router(pushed, each.partitioning, known)))
+        self._tells_high_water = policy.by_end and self.shards > 1
+        self.sent: list[ShardOutput] = [_BEFORE] * self.shards
+        self._ctis: dict[str, int] = {}
+
+    def work(self, names: Mapping[int, str], policy: EmitPolicy, options: Options) -> StageWork:
+        """Return what its shards run, under the labels of the whole plan."""
+        known = (names.get(id(self.stage.written(node)), "") for node in self.stage.plan.walk_all())
+        return StageWork(self.stage.plan, tuple(known), policy, options)
+
+    def steps(self, given: Mapping[int, ShardOutput], ending: bool, at_once: int | None) -> Iterator[ShardStep]:
+        """Yield the steps for what its origins have sent, the last one with the CTIs; none if nothing has changed."""
+        ctis = {each.name: given[id(each.origin)].cti for each, _ in self.inputs}
+        finals = {each.name: given[id(each.origin)].final for each, _ in self.inputs}
+        before = {name: self._ctis.get(name, MIN_TIME) for name in ctis}
+        rows_of: dict[int, dict[str, Batch]] = defaultdict(dict)
+        for each, router in self.inputs:
+            *parts, last = _parts(given[id(each.origin)].batch, at_once)
+            for part in parts:
+                yield ShardStep(self.number, self._split(each.name, router, part), before, {}, False)
+            for shard, named in self._split(each.name, router, last).items():
+                rows_of[shard].update(named)
+        if ending or ctis != self._ctis:
+            for shard in range(self.shards):
+                rows_of.setdefault(shard, {})
+        self._ctis = ctis
+        if rows_of:
+            yield ShardStep(self.number, dict(rows_of), ctis, finals, ending)
+
+    def _split(self, name: str, router: Router, rows: Batch) -> dict[int, dict[str, Batch]]:
+        """Return the rows of each shard that has some."""
+        rows = router.passed(rows.columns if type(rows) is RowBatch else rows)
+        if not len(rows):
+            return {}
+        if self.shards == 1:
+            return {0: {name: rows}}
+        places = router.shard_indexes(rows, None, self.shards)
+        order = np.argsort(places.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
+        stops = np.searchsorted(places[order], np.arange(self.shards + 1)).tolist()
+        parts = {shard: rows.take(order[stops[shard] : stops[shard + 1]]) for shard in range(self.shards)}
+        if self._tells_high_water:
+            latest = _noop(rows.take(np.array([rows.le.argmax()])))
+            parts = {shard: Batch.concat([part, latest]) for shard, part in parts.items()}
+        return {shard: {name: alone(part)} for shard, part in parts.items() if len(part)}
+
+    def take(self, answers: Iterable[Mapping[int, ShardOutput]]) -> ShardOutput:
+        """Return what all shards together have sent, given the answers to steps."""
+        batches: list[Batch] = []
+        for answer in answers:
+            for shard in sorted(answer):
+                batches.append(answer[shard].batch)
+                self.sent[shard] = answer[shard]
+        parts = [each.columns if type(each) is RowBatch else each for each in batches if len(each)]
+        found = parts[0] if len(parts) == 1 else JoinedBatches(parts) if parts else EMPTY
+        return ShardOutput(found, min(each.cti for each in self.sent), min(each.final for each in self.sent))
+
+    def restore(self, sent: list[tuple[int, int]], ctis: Mapping[str, int]) -> None:
+        """Go on from what `reached` has returned."""
+        self.sent = [ShardOutput(EMPTY, cti, final) for cti, final in sent]
+        self._ctis = dict(ctis)
+
+    def reached(self) -> tuple[list[tuple[int, int]], dict[str, int]]:
+        """Return how far its shards and inputs have come."""
+        return [(each.cti, each.final) for each in self.sent], self._ctis
+
+
+def _noop(rows: Batch) -> Batch:
+    """Return changes that say only that rows with these LEs have come."""
+    ids = rows.ids if isinstance(rows.ids, np.ndarray) else object_column(rows.ids.tolist())
+    return Batch(ids, rows.le, rows.re_new, rows.re_new, rows.table)
+
+
+def _source_of(each: StageInput) -> Source:
+    return Source(each.name, each.pushed_down.schema, each.pushed_down.unit)
+
+
+def _parts(rows: Batch, size: int | None) -> Iterator[Batch]:
+    """Yield rows in parts of at most so many; an empty batch as one."""
+    if size is None or len(rows) <= size:
+        yield rows
+        return
+    for start in range(0, len(rows), size):
+        yield rows.take(np.arange(start, min(start + size, len(rows))))
+
+
+class ShardedGraph(Graph):
+    """The operators of a plan, which run elsewhere: those here have no state, and say what each is called and what it needs."""
+
+    def __init__(
+        self, plan: Node, policy: EmitPolicy, options: Options, workers: int, shards: int, in_parts: bool = False
+    ) -> None:
+        whole = lower(plan, policy, options)
+        super().__init__(whole.stages, whole.sources, whole.outputs, whole.key_tables, whole.chains, whole.frontiers)
+        names = labels(plan)
+        self.shards = shards
+        # An outer join is shown rows without a match only where the match may still come.
+        is_cut = in_parts and not any(node.shows_unmatched for node in plan.walk_all())
+        self._at_once = _AT_ONCE if is_cut else None
+        self._final = MIN_TIME
+        self.running = [RunningStage(n, each, names, policy, shards) for n, each in enumerate(cut_into_stages(plan, True).all())]
+        self.works = [each.work(names, policy, options) for each in self.running]
+        self.crew = Crew(workers)
+        self._here: ShardHost
+        self.open({})
+
+    def open(self, states: Mapping[Place, bytes], types: Iterable[type] = (), trust: bool = False) -> None:
+        """Open the shards, with their states if there are any."""
+        here: dict[Place, bytes | None] = {}
+        there: list[dict[Place, bytes | None]] = [{} for _ in self.crew.workers]
+        for each in self.running:
+            for shard in range(each.shards):
+                place = each.number, shard
+                (here if each.is_here else there[self._worker_of(shard)])[place] = states.get(place)
+        self._here = ShardHost(self.works, here, types, trust)
+        table = weakref.WeakMethod(self.table)
+        self.crew.know(lambda label: table()(label))  # type: ignore[misc]  # a crew does not keep its graph
+        self.crew.ask_each("open", {place: (self.works, mine, types, trust) for place, mine in enumerate(there)})
+
+    def _worker_of(self, shard: int) -> int:
+        return shard % len(self.crew.workers)
+
+    def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
+        try:
+            return [self._stepped(pieces, ctis)]
+        except BaseException:  # the session has failed, and answers may be on their way
+            self.crew.release()
+            raise
+
+    def _stepped(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> Piece:
+        ending = any(operator.ending for operator in self.operators)
+        found: dict[int, ShardOutput] = {}
+        for stage in self.running:
+            for each in stage.stage.inputs:
+                if isinstance(each.origin, Source):
+                    name = each.origin.source
+                    batch = pieces[name].batch if name in pieces else EMPTY
+                    found[id(each.origin)] = ShardOutput(batch, ctis[name], MIN_TIME)
+                elif len(found[id(each.origin)].batch):
+                    sent = found[id(each.origin)]
+                    found[id(each.origin)] = sent._replace(batch=_spelled(sent.batch))
+            found[id(stage.stage)] = stage.take(self._answers(stage, stage.steps(found, ending, self._at_once)))
+        last = found[id(self.running[-1].stage)]
+        self._final = last.final
+        return Piece(last.batch, last.cti)
+
+    def _answers(self, stage: RunningStage, steps: Iterator[ShardStep]) -> Iterator[Mapping[int, ShardOutput]]:
+        """Yield the answers of shards to steps: of those in workers, some steps are on their way at a time."""
+        if stage.is_here:
+            for step in steps:
+                yield self._here.step(step)
+            return
+        asked: list[list[int]] = []
+        for step in steps:
+            rows: dict[int, dict[int, Mapping[str, Batch]]] = defaultdict(dict)
+            for shard, each in step.rows.items():
+                rows[self._worker_of(shard)][shard] = each
+            for place, mine in rows.items():
+                self.crew.workers[place].ask("step", step._replace(rows=mine))
+            asked.append(list(rows))
+            if len(asked) > _AHEAD:
+                yield self._answer(asked.pop(0))
+        for places in asked:
+            yield self._answer(places)
+
+    def _answer(self, places: list[int]) -> dict[int, ShardOutput]:
+        found: dict[int, ShardOutput] = {}
+        for place in places:
+            found.update(self.crew.workers[place].answer())
+        return found
+
+    def final_frontier(self, ctis: Mapping[str, int], finals: Mapping[str, int] | None = None) -> int:
+        return self._final
+
+    def snapshot(self, types: Iterable[type], trust: bool) -> dict[Place, bytes]:
+        """Return the state of each shard."""
+        found = dict(self._here.snapshot(types, trust))
+        for states in self.crew.ask_all("snapshot", tuple(types), trust):
+            found.update(states)
+        return found
+
+    def figures(self) -> list[dict[str, dict[str, int]]]:
+        """Return the figures of the operators of each shard, none of those whose workers have been given back."""
+        if not self.crew.release.alive:
+            return self._here.figures()
+        there: list[Any] = self.crew.ask_all("figures")
+        return [*self._here.figures(), *(each for figures in there for each in figures)]
+
+
+def _spelled(batch: Batch) -> Batch:
+    """Return rows with ids that refer to no operator of their stage."""
+    return batch if isinstance(batch.ids, np.ndarray) else batch.with_ids(object_column(batch.ids.tolist()))

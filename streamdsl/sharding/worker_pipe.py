@@ -1,0 +1,165 @@
+"""What the session's process and a worker send each other: a pickle, and after it the columns as they lie in memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections import ChainMap
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from types import CodeType
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import cloudpickle
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch, PointBatch
+from streamdsl.engine.ids import DeferredIds
+from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.row_batch import RowBatch
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
+from streamdsl.expr.table import Table
+from streamdsl.sharding.shared_ring import SharedRing
+
+_SIZE: Final = np.dtype("<u8")
+_LARGE: Final = 2**14
+"""The bytes from which a column goes through the ring."""
+_NO_FILE: Final = "<dynamic-code>"
+"""What cloudpickle has for the file of code."""
+
+Label: TypeAlias = Callable[[KeyTable], str | None]
+Named: TypeAlias = Callable[[str], KeyTable]
+
+
+@dataclass(slots=True)
+class Ending:
+    """The end of a pipe: what is read from one, or written to one."""
+
+    pipe: BinaryIO
+    label: Label | None = None
+    """The labels of key tables: ids of results refer to tables, and are sent with the labels."""
+    table: Named | None = None
+    """The key tables that labels stand for in what is read."""
+
+    ring: SharedRing | None = None
+    """Where large columns go; without it all go through the pipe."""
+    wait: Callable[[], object] = bool
+    """What is called while the ring is full; it raises where the other side is gone."""
+
+    def write(self, message: Any) -> None:
+        """Write a message; raises `OSError` where nobody reads."""
+        buffers: list[Any] = []
+        head = _pickled(message, self.label, buffers.append)
+        parts = [head, *(buffer.raw() for buffer in buffers)]
+        self.pipe.write(np.array([len(parts), *(len(part) for part in parts)], dtype=_SIZE).tobytes())
+        for part in parts:
+            if (ring := self._ring_for(len(part))) is not None:
+                self.pipe.write(ring.put(part, self._wait).to_bytes(_SIZE.itemsize, "little"))
+            else:
+                self.pipe.write(part)
+        self.pipe.flush()
+
+    def _ring_for(self, size: int) -> SharedRing | None:
+        return self.ring if self.ring is not None and _LARGE <= size <= self.ring.largest else None
+
+    def _wait(self) -> None:
+        self.pipe.flush()
+        self.wait()
+
+    def read(self) -> Any:
+        """Return the next message; raises `EOFError` where the other side is gone."""
+        return self.parsed(self.raw())
+
+    def raw(self) -> list[Any]:
+        """Return the next message as it came."""
+        (count,) = _filled(self.pipe, 1 * _SIZE.itemsize).view(_SIZE).tolist()
+        sizes = _filled(self.pipe, count * _SIZE.itemsize).view(_SIZE).tolist()
+        return [self._part(size) for size in sizes]
+
+    def _part(self, size: int) -> Any:
+        if (ring := self._ring_for(size)) is None:
+            return _filled(self.pipe, size)
+        return ring.take(*_filled(self.pipe, _SIZE.itemsize).view(_SIZE).tolist(), size)
+
+    def parsed(self, raw: list[Any]) -> Any:
+        """Return a message that `raw` has read."""
+        return _Unpickler(BytesIO(raw[0]), self.table, raw[1:]).load()
+
+
+def _filled(pipe: BinaryIO, size: int) -> Any:
+    """Return so many bytes of a pipe, as an array that owns them."""
+    found = np.empty(size, dtype=np.uint8)
+    view, at = found.data, 0
+    while at < size:
+        if not (came := pipe.readinto(view[at:])):  # type: ignore[attr-defined]
+            raise EOFError
+        at += came
+    return found
+
+
+def _pickled(message: Any, label: Label | None, take: Callable[[Any], object]) -> bytes:
+    out = BytesIO()
+    _Pickler(out, label, take).dump(message)
+    return out.getvalue()
+
+
+def _reduced_code(code: CodeType) -> Any:
+    """Return what cloudpickle makes of code, with its file: errors name the user's line."""
+    make, parts, *rest = cloudpickle.Pickler.dispatch_table[CodeType](code)
+    return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts), *rest
+
+
+def _reduced_points(points: PointBatch) -> Any:
+    """Return what makes points again: their ids and REs need not be sent."""
+    return PointBatch, (points.first, points.le, points.table, points.keys, points.rows)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
+
+    dispatch_table = ChainMap({CodeType: _reduced_code, PointBatch: _reduced_points}, cloudpickle.Pickler.dispatch_table)
+
+    def __init__(self, out: BinaryIO, label: Label | None, take: Callable[[Any], object]) -> None:
+        super().__init__(out, protocol=5, buffer_callback=take)
+        self._label = label
+
+    def persistent_id(self, value: Any) -> str | None:
+        return self._label(value) if type(value) is KeyTable and self._label is not None else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: BinaryIO, table: Named | None, buffers: list[Any]) -> None:
+        super().__init__(data, buffers=buffers)
+        self._table = table
+
+    def persistent_load(self, label: Any) -> KeyTable:
+        assert self._table is not None
+        return self._table(label)
+
+
+def alone(batch: Batch) -> Batch:
+    """Return a batch that holds no more than its own rows, so that it can be sent."""
+    if not len(batch):
+        return EMPTY
+    if type(batch) is RowBatch:
+        batch = batch.columns
+    table = _table_alone(batch.table)
+    if type(batch) is PointBatch:
+        return PointBatch(batch.first, batch.le, table, None, batch.rows)
+    le = batch.le
+    return Batch(_ids_alone(batch.ids), le, le if batch.re_old is le else batch.re_old, batch.re_new, table)
+
+
+def _table_alone(table: Table) -> Table:
+    parts = {name: _column_alone(part) for name, part in parts_of(table.columns).items()}
+    return Table(table.schema, with_parts(parts), table.size)
+
+
+def _column_alone(part: AnyColumn) -> AnyColumn:
+    return DeferredColumn(part.source.only(part.rows)) if isinstance(part, DeferredColumn) else part
+
+
+def _ids_alone(ids: Any) -> Any:
+    if isinstance(ids, DeferredIds):
+        return ids.with_columns(*map(_ids_alone, ids.columns))
+    return _column_alone(ids)
