@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
-    from streamdsl.monitoring import Live
+    from streamdsl.monitoring import Endpoint, Live
     from streamdsl.papers.secret import Profile, Trace
     from streamdsl.pictures.flow_chart import FlowChart
     from streamdsl.pictures.timeline_picture import Timeline
@@ -1314,6 +1314,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         once: bool = False,
         dead_letters: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
+        metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
         """Run the query as a job: read sources and write sinks until the sources end, or SIGINT or SIGTERM comes.
 
@@ -1321,10 +1322,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         positions of the sources and the output of each, so that the same call goes on where it stopped, killed or not; without
         it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
         the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
-        which names it. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`).
-        `sinks={"speculative": table, "final": archive}` gives each its rows in a way of its own, from one state. Raises
-        `QueryError`, `CheckpointError` for a checkpoint of another query or job, `SinkError`, and what sources and functions of
-        the query raise (docs/connectors.md).
+        which names it. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`);
+        `metrics="127.0.0.1:9464"` answers Prometheus and probes of health there, `metrics="otel"` tells OpenTelemetry
+        (docs/monitoring.md). `sinks={"speculative": table, "final": archive}` gives each its rows in a way of its own, from one
+        state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or job, `SinkError`, and what sources and
+        functions of the query raise (docs/connectors.md).
 
         >>> import sqlite3, tempfile
         >>> import streamdsl as sd
@@ -1342,7 +1344,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
-        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch)
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch, metrics)
 
     async def serve_async(
         self,
@@ -1355,6 +1357,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         once: bool = False,
         dead_letters: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
+        metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
         """Do as `serve` does, in a thread of its own, while the event loop goes on; `watch` is called in that thread.
 
@@ -1374,7 +1377,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import in_thread, serve
 
-        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch))
+        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, watch, metrics))
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.

@@ -74,6 +74,6 @@ def _made(what: str, own: Mapping[str, Callable[..., Any]], address: str, settin
         return others[scheme].load()(address, **settings)
     known = ", ".join(sorted({*own, *others.names}))
     raise QueryError(
-        f"no {what} is known for {address.rpartition('@')[2]!r}; the kinds are: {known}",
+        f"no {what} is known for {address!r}; the kinds are: {known}",
         hint=f"kind://path, or the package that has it, by an entry point of the group streamdsl.{what}s",
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamdsl.connect.protocols import BadRecord
 from streamdsl.errors import CheckpointError, FieldNotFound, QueryError, SessionError, SinkError, StreamDslError, UserCodeError
+from streamdsl.redaction import without_secrets
 
 LETTERS: Final = pa.schema(
     [
@@ -57,9 +58,9 @@ def letter_table(letters: Sequence[tuple[str, BadRecord]], first: int) -> Any:
             "re": number + 1,
             "re_new": None,
             "source": source,
-            "place": bad.where,
+            "place": without_secrets(bad.where),
             "record": text_of(bad.record),
-            "reason": bad.reason,
+            "reason": without_secrets(bad.reason),
         }
         for number, (source, bad) in enumerate(letters, first)
     ]

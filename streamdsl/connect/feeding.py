@@ -35,6 +35,7 @@ class Uncommitted:
     rows: int = 0
     batches: int = 0
     begun: float | None = None
+    engine_seconds: float = 0.0
 
     @property
     def is_empty(self) -> bool:

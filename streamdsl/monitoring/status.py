@@ -28,6 +28,8 @@ class SourceStatus:
     furthest: int = MIN_TIME
     partition_ctis: Mapping[str, int] = field(default_factory=dict)
     """The CTI of each partition, where the source has partitions."""
+    partition_lags: Mapping[str, int] = field(default_factory=dict)
+    """The records of each partition that are there and have not been read, as far as the source knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

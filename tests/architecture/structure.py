@@ -14,11 +14,12 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "streamdsl"
 FILES: Final = sorted(PACKAGE.rglob("*.py"))
 
-MODEL: Final = {"errors", "extras", "temporal", "pictures"}
+MODEL: Final = {"redaction", "errors", "extras", "temporal", "pictures"}
 VALUES: Final = MODEL | {"expr", "windows", "udm"}
 PLAN: Final = VALUES | {"plan"}
 CORE: Final[dict[str, set[str]]] = {
-    "errors": set(),
+    "redaction": set(),
+    "errors": {"redaction"},
     "extras": {"errors"},
     "temporal": {"errors"},
     "pictures": {"errors", "extras", "temporal"},
