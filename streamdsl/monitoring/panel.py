@@ -10,6 +10,7 @@ from typing import Final
 
 from streamdsl.monitoring.status import JobStatus, OutputStatus, SourceStatus, Status
 from streamdsl.temporal.html import columns, escape
+from streamdsl.temporal.time import MIN_TIME
 
 _SPAN: Final = 10.0
 """The seconds that rates are over."""
@@ -140,10 +141,11 @@ def _sources(status: Status, rates: _Rates) -> Figures:
         counts = [_rate(rates.into([each])), f"{each.events_in:,}", f"{each.retractions_in:,}", f"{each.late:,}"]
         rows.append([each.name, status.lag_text(each), *counts, status.time_text(each.cti)])
         lags.append(status.lag(each) or 0)
-        for name, cti in each.partition_ctis.items():
-            part = SourceStatus(name=name, cti=cti)
-            rows.append([f"  partition {name}", status.lag_text(part), "", "", "", "", status.time_text(cti)])
-            lags.append(status.lag(part) or 0)
+        for part in dict.fromkeys([*each.partition_ctis, *each.partition_lags]):
+            alone = SourceStatus(name=part, cti=each.partition_ctis.get(part, MIN_TIME))
+            unread = f", {each.partition_lags[part]:,} unread" if part in each.partition_lags else ""
+            rows.append([f"  {part}{unread}", status.lag_text(alone), "", "", "", "", status.time_text(alone.cti)])
+            lags.append(status.lag(alone) or 0)
     titles = ["source", "behind", "per s", "in", "retractions", "late", "CTI"]
     return Figures(titles, rows, shares=_shares(lags))
 
