@@ -117,16 +117,16 @@ class _Rates:
 def _headline(status: Status, rates: _Rates) -> str:
     parts = [status.state, f"{_rate(rates.into(status.sources))}/s in", f"{_rate(rates.out(status.outputs))}/s out"]
     if (windows := sum(each.windows for each in status.operators)) > 0:
-        parts.append(f"{windows:,} windows open")
+        parts.append(f"{_counted(windows, 'window')} open")
     if status.state_bytes is not None:
         parts.append(f"state {size_text(status.state_bytes)}")
     return " · ".join([*parts, *(_job(status.job) if status.job else [])])
 
 
 def _job(job: JobStatus) -> list[str]:
-    parts = [f"{job.micro_batches:,} micro-batches"]
+    parts = [_counted(job.micro_batches, "micro-batch", "es")]
     if job.bad_records:
-        parts.append(f"{job.bad_records:,} bad records")
+        parts.append(_counted(job.bad_records, "bad record"))
     if job.batch_seconds:
         parts.append(", ".join(f"{name} {seconds_text(each)}" for name, each in job.batch_seconds.items()))
     if job.checkpoint_bytes is not None:
@@ -202,6 +202,10 @@ def _table(figures: Figures) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     kind = ' class="words"' if figures.words else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _counted(count: int, what: str, plural: str = "s") -> str:
+    return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def _rate(each: float) -> str:
