@@ -65,8 +65,10 @@ def _safe(error: BaseException, known: dict[int, BaseException]) -> BaseExceptio
             was_hidden = found.__suppress_context__
             setattr(found, name, _safe(cause, known))
             found.__suppress_context__ = was_hidden
-    for each in getattr(error, "exceptions", ()):
-        _safe(each, known)
+    if isinstance(found, BaseExceptionGroup):
+        members = [_safe(each, known) for each in found.exceptions]
+        if any(new is not old for new, old in zip(members, found.exceptions, strict=True)):
+            return found.derive(members)
     return found
 
 

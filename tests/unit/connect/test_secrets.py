@@ -75,6 +75,7 @@ def _messages(error: BaseException | None) -> str:
     found = []
     while error is not None:
         found += traceback.format_exception_only(error)
+        found += [_messages(each) for each in getattr(error, "exceptions", ())]
         error = error.__cause__ or error.__context__
     return "\n".join(found)
 
@@ -113,6 +114,7 @@ QUOTED = [
     RuntimeError("bad setting", {"sasl.password": SECRET}),
     RuntimeError(f"Authorization: Basic {SECRET}"),
     ExceptionGroup("both", [ValueError(f"{ADDRESS} is away")]),
+    ExceptionGroup("both", [ValueError("no"), Quoting()]),
     Quoting(),
 ]
 

@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 import streamdsl as sd
+from streamdsl.cli import main
 from streamdsl.connect import END, BadRecord, Batch, JsonlFile, OpenSource, calling, iterable
 from streamdsl.connect.protocols import PartitionProgress
 from streamdsl.errors import QueryError
@@ -243,3 +244,11 @@ def test_an_answer_waits_for_nobody() -> None:
         for thread in threads:
             thread.join(10)
         assert codes == [200] * 8
+
+
+def test_top_shows_the_figures_of_a_job_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with served() as (endpoint, _):
+        assert main(["top", endpoint.address.removeprefix("http://"), "--once", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["job"]["micro_batches"] == 3
+    assert told["sources"][0]["partition_lags"] == {"0": 3, "1": 4}
