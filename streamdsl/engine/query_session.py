@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -110,8 +109,6 @@ class Session(Displayed, RunningQuery[T]):
         super().__init__(plan, plan if written is None else written, emit, engine_options, until, lowered)
         self.emit: EmitMode | Emit = emit
         self.options: dict[str, Any] = dict(engine_options or {})
-        self._lock = threading.RLock()
-        """Held while a step runs, and while another thread reads the figures."""
         bound = bindings or {}
         self._late: list[Rejected] = []
         self._sources = {
@@ -238,6 +235,14 @@ class Session(Displayed, RunningQuery[T]):
         time = whole_number(time, "a session ends at a time in ticks, which is")
         if not isinstance(last, Mapping):
             raise QueryError(f"the last batches are given by source, not as {last!r}", hint='end_with({"trips": events}, time)')
+        with self._lock:
+            sent = self._ended_with(last, time)
+        out = output_events(self._with_early(sent), self.unit)
+        self._hand_over_late()
+        self._closed = True
+        self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
+
+    def _ended_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[StepOutput]:
         sent = []
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
@@ -246,17 +251,13 @@ class Session(Displayed, RunningQuery[T]):
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
-        with self._lock:
-            self._flush()
-            self._waiting = None  # the last step must run, whatever its CTI
-            self._end()
-            for ingress in self._sources.values():
-                ingress.table.advance(time, ingress.origin("the end of the session"))
-            sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
-        out = output_events(self._with_early(sent), self.unit)
-        self._hand_over_late()
-        self._closed = True
-        self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
+        self._flush()
+        self._waiting = None  # the last step must run, whatever its CTI
+        self._end()
+        for ingress in self._sources.values():
+            ingress.table.advance(time, ingress.origin("the end of the session"))
+        sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
+        return sent
 
     async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
         """Yield the output of an asynchronous source of events, and of the close when it ends."""
@@ -343,18 +344,18 @@ class Session(Displayed, RunningQuery[T]):
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
         """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
-        self._flush_for_reading()
         if self._attached:
             names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
             raise SessionError(
                 f"queries are attached to the session, which are not saved: {names}",
                 hint="detach them, and attach them again after restore",
             )
-        for stream in (*self.published.values(), self.output):
-            stream.flush()
         from streamdsl.engine.state.checkpoint import snapshot
 
-        with collector_paused():
+        with self._lock, collector_paused():
+            self._flush_for_reading()
+            for stream in (*self.published.values(), self.output):
+                stream.flush()
             return snapshot(self, types, trust)
 
     def timeline(self) -> Timeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,8 @@ class RunningQuery(Completed, ABC, Generic[T]):
         until: int = INFINITY,
         lowered: Lowered = lower,
     ) -> None:
+        self._lock = threading.RLock()
+        """Held while a step runs, and while another thread reads the figures."""
         mode = mode_of(emit)
         self._graph = lowered(plan, EmitPolicy(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self.plan = plan
@@ -317,7 +320,9 @@ class RunningQuery(Completed, ABC, Generic[T]):
             attached._closed = True
 
     def _check_open(self) -> None:
-        if self._failure is not None or self._is_changing:
+        with self._lock:  # another thread that reads the figures says that something changes, too
+            is_changing = self._is_changing
+        if self._failure is not None or is_changing:
             why = reason(self._failure) if self._failure else "a call was interrupted, or is not at its end yet"
             hint = "go on from its last checkpoint with query.restore(path), or open a new one; rejected() and stats() still work"
             raise SessionError(f"the session has failed: {why}", hint=hint)

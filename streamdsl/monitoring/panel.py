@@ -10,6 +10,7 @@ from typing import Final
 
 from streamdsl.monitoring.status import JobStatus, OutputStatus, SourceStatus, Status
 from streamdsl.temporal.html import columns, escape
+from streamdsl.temporal.time import MIN_TIME
 
 _SPAN: Final = 10.0
 """The seconds that rates are over."""
@@ -116,16 +117,16 @@ class _Rates:
 def _headline(status: Status, rates: _Rates) -> str:
     parts = [status.state, f"{_rate(rates.into(status.sources))}/s in", f"{_rate(rates.out(status.outputs))}/s out"]
     if (windows := sum(each.windows for each in status.operators)) > 0:
-        parts.append(f"{windows:,} windows open")
+        parts.append(f"{_counted(windows, 'window')} open")
     if status.state_bytes is not None:
         parts.append(f"state {size_text(status.state_bytes)}")
     return " · ".join([*parts, *(_job(status.job) if status.job else [])])
 
 
 def _job(job: JobStatus) -> list[str]:
-    parts = [f"{job.micro_batches:,} micro-batches"]
+    parts = [_counted(job.micro_batches, "micro-batch", "es")]
     if job.bad_records:
-        parts.append(f"{job.bad_records:,} bad records")
+        parts.append(_counted(job.bad_records, "bad record"))
     if job.batch_seconds:
         parts.append(", ".join(f"{name} {seconds_text(each)}" for name, each in job.batch_seconds.items()))
     if job.checkpoint_bytes is not None:
@@ -140,10 +141,11 @@ def _sources(status: Status, rates: _Rates) -> Figures:
         counts = [_rate(rates.into([each])), f"{each.events_in:,}", f"{each.retractions_in:,}", f"{each.late:,}"]
         rows.append([each.name, status.lag_text(each), *counts, status.time_text(each.cti)])
         lags.append(status.lag(each) or 0)
-        for name, cti in each.partition_ctis.items():
-            part = SourceStatus(name=name, cti=cti)
-            rows.append([f"  partition {name}", status.lag_text(part), "", "", "", "", status.time_text(cti)])
-            lags.append(status.lag(part) or 0)
+        for part in dict.fromkeys([*each.partition_ctis, *each.partition_lags]):
+            alone = SourceStatus(name=part, cti=each.partition_ctis.get(part, MIN_TIME))
+            unread = f", {each.partition_lags[part]:,} unread" if part in each.partition_lags else ""
+            rows.append([f"  {part}{unread}", status.lag_text(alone), "", "", "", "", status.time_text(alone.cti)])
+            lags.append(status.lag(alone) or 0)
     titles = ["source", "behind", "per s", "in", "retractions", "late", "CTI"]
     return Figures(titles, rows, shares=_shares(lags))
 
@@ -200,6 +202,10 @@ def _table(figures: Figures) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     kind = ' class="words"' if figures.words else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _counted(count: int, what: str, plural: str = "s") -> str:
+    return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def _rate(each: float) -> str:

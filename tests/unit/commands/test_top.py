@@ -20,6 +20,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.cli import main
 from streamdsl.connect import calling, iterable
+from streamdsl.monitoring import Endpoint
 
 COUNTS = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
 
@@ -178,3 +179,22 @@ def test_what_is_no_status_is_refused(job: Job, capsys: pytest.CaptureFixture[st
     job.session = Other()
     assert main(["top", job.address, "--once"]) == 2
     assert "no figures of a job at" in capsys.readouterr().err
+
+
+def test_a_job_is_looked_at_where_it_serves_its_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("prometheus_client")
+    endpoint = Endpoint("127.0.0.1:0")
+    told: list[str] = []
+
+    def look(_: Any) -> None:
+        if len(told) < 3:
+            main(["top", endpoint.address, "--once"])
+            told.append(capsys.readouterr().out)
+
+    events = [sd.point(n, n, {"fare": n}) for n in range(30)]
+    served = COUNTS.serve(iterable(events, at_once=5), calling(look), every=5, metrics=endpoint)
+    assert served.micro_batches > 3
+    assert told[0] == "the job has done no micro-batch yet\n"
+    assert re.search(r" 2 micro-batches · p50 .* · checkpoint ", told[2])
+    assert re.search(r"^trips +[\d.]+ +10 +0 +0 +none yet$", told[2], re.MULTILINE)
+    assert re.search(r"^trips +10$", told[2], re.MULTILINE)

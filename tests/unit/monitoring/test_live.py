@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 import streamdsl as sd
 from streamdsl.connect import calling, iterable
 from streamdsl.errors import QueryError
-from streamdsl.monitoring import Live, Status, live
+from streamdsl.monitoring import Live, SourceStatus, Status, live
 from streamdsl.monitoring.panel import Panel, Panels
 from streamdsl.monitoring.views import RichView
 
@@ -143,6 +143,7 @@ def test_a_view_ends_with_its_session_and_does_not_keep_it() -> None:
     def wait_for_none() -> None:
         deadline = time.monotonic() + 10
         while threads() and time.monotonic() < deadline:
+            gc.collect()
             time.sleep(0.02)
 
     wait_for_none()
@@ -155,7 +156,6 @@ def test_a_view_ends_with_its_session_and_does_not_keep_it() -> None:
     session = COUNTS.open()
     session.live(every=0.02)
     del session
-    gc.collect()
     wait_for_none()
     assert threads() == []
 
@@ -194,6 +194,16 @@ def test_a_job_may_be_watched_by_a_view_and_by_a_function(capsys: pytest.Capture
     figures: list[Any] = []
     COUNTS.serve(iterable(events), calling(len), every=10, watch=figures.append)
     assert sum(each["rows_in"] for each in figures) == served.rows_in == 30
+
+
+def test_partitions_of_a_source_have_a_line_each() -> None:
+    readings = SourceStatus(name="readings", cti=5, furthest=30, partition_ctis={"0": 5, "1": 20}, partition_lags={"1": 1_200})
+    assert str(Panels().panel(Status(time=0.0, sources=(readings,)))).splitlines()[2:] == [
+        "source             behind  per s  in  retractions  late  CTI",
+        "readings               25      0   0            0     0    5",
+        "  0                    25                                  5",
+        "  1, 1,200 unread      10                                 20",
+    ]
 
 
 @pytest.mark.parametrize("every", [0, -1])

@@ -1,6 +1,7 @@
 """The status of a session: what it counts, what it costs, and what JSON makes of it."""
 
 import json
+import sys
 import threading
 from pathlib import Path
 
@@ -93,8 +94,8 @@ def test_a_session_that_has_failed_or_is_closed_has_a_status() -> None:
     assert (closed.status().state, closed.status().sources[0].cti) == ("closed", INFINITY)
 
 
-def test_another_thread_may_ask_while_one_pushes() -> None:
-    session = sd.source("x").group_by("k").session_window(5).aggregate(n=sd.count()).open()
+def test_another_thread_may_ask_while_one_pushes(tmp_path: Path) -> None:
+    session = sd.source("x").group_by("k").session_window(5).aggregate(n=sd.count()).open("final")
     failed: list[BaseException] = []
     done = threading.Event()
 
@@ -106,12 +107,19 @@ def test_another_thread_may_ask_while_one_pushes() -> None:
         except BaseException as error:
             failed.append(error)
 
+    between = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     looking = threading.Thread(target=look)
     looking.start()
-    for n in range(400):
-        session.push([sd.point((n, k), n + k, {"k": k % 7}) for k in range(20)] + ([sd.Cti(n)] if n % 3 == 0 else []))
-    done.set()
-    looking.join()
+    try:
+        for n in range(600):
+            session.push([sd.point((n, k), n + k, {"k": k % 7}) for k in range(1 + n % 20)] + ([sd.Cti(n)] if n % 3 == 0 else []))
+        session.checkpoint(tmp_path / "state")
+        session.close()
+    finally:
+        done.set()
+        looking.join()
+        sys.setswitchinterval(between)
     assert failed == []
 
 
