@@ -35,7 +35,7 @@ class Monitor:
             self._held.callback(view.stop)
         self._asked = time.monotonic()
         self.telemetry: Telemetry | None = None
-        given = [metrics] if isinstance(metrics, (str, Endpoint)) else list(metrics)
+        given = metrics if isinstance(metrics, (list, tuple)) else [metrics]
         try:
             for each in given:
                 self._add(each, job)
