@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from typing import Any, Final
 
 from streamdsl.errors import QueryError
 from streamdsl.monitoring.endpoint import Endpoint
@@ -35,7 +35,7 @@ class Monitor:
             self._held.callback(view.stop)
         self._asked = time.monotonic()
         self.telemetry: Telemetry | None = None
-        given = [metrics] if isinstance(metrics, (str, Endpoint)) else list(metrics)
+        given: Sequence[Any] = metrics if isinstance(metrics, (list, tuple)) else [metrics]
         try:
             for each in given:
                 self._add(each, job)
@@ -43,7 +43,7 @@ class Monitor:
             self.close()
             raise
 
-    def _add(self, each: str | Endpoint, job: str) -> None:
+    def _add(self, each: Any, job: str) -> None:
         if each == OTEL:
             self.telemetry = Telemetry(job)
             self.telemetry.start(self.figures)

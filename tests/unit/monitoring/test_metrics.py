@@ -231,8 +231,9 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_read() -> None:
     with pytest.raises(QueryError, match=r"cannot be served at .*in use"):
         counts.serve(Gives([]), calling(id), metrics=endpoint.address.removeprefix("http://"))
     endpoint.close()
-    with pytest.raises(QueryError, match="metrics are not told to 3"):
-        counts.serve(Gives([]), calling(id), metrics=[3])  # type: ignore[list-item]
+    for wrong in (3, [3], {"a": 1}):
+        with pytest.raises(QueryError, match="metrics are not told to"):
+            counts.serve(Gives([]), calling(id), metrics=wrong)  # type: ignore[arg-type]
 
 
 def test_an_answer_waits_for_nobody() -> None:
