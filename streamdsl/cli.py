@@ -19,6 +19,7 @@ from streamdsl.commands import (
     explain_command,
     replay_command,
     timeline_command,
+    top_command,
 )
 from streamdsl.errors import StreamDslError
 from streamdsl.extras import own_version
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(options: argparse.Namespace, given: Sequence[str], secrets: dict[str, str]) -> int:
     try:
-        if getattr(options, "job", None):
+        if getattr(options, "named_job", None):
             options = with_job(options, given, secrets)
         status: int = options.run(options)
         sys.stdout.flush()
@@ -151,6 +152,13 @@ def _parser() -> argparse.ArgumentParser:
         check_udm_command.check_udm_named,
         "try the laws that a UDM must keep",
         "Prints which laws a UDM keeps on random examples. The exit status: 1 for a broken law, 2 for no UDM.",
+    )
+    add(
+        "top",
+        top_command.add_options,
+        top_command.top,
+        "show the figures of a job that runs elsewhere",
+        "Shows the figures of a job that serves them (docs/live.md), again and again until Ctrl-C.",
     )
     add(
         "doctor",

@@ -14,6 +14,8 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, Final, cast
 
+from streamdsl.redaction import without_secrets
+
 _PACKAGE: Final = join(dirname(__file__), "")
 _LONGEST: Final = 2000
 VALUE_LENGTH: Final = 400
@@ -97,8 +99,8 @@ def reason(error: BaseException) -> str:
 
 
 def with_hint(message: str, hint: str | None) -> str:
-    """Return a message with its hint appended, if there is one."""
-    return f"{message}\nHint: {hint}" if hint else message
+    """Return a message with its hint appended, if there is one; secrets that it quotes are hidden."""
+    return without_secrets(f"{message}\nHint: {hint}" if hint else message)
 
 
 def without_hint(error: StreamDslError) -> str:

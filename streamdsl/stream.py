@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.query_session import Session
     from streamdsl.io.binding import Bound
+    from streamdsl.monitoring import Endpoint, Live
     from streamdsl.papers.secret import Profile, Trace
     from streamdsl.pictures.flow_chart import FlowChart
     from streamdsl.pictures.timeline_picture import Timeline
@@ -1313,7 +1314,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         once: bool = False,
         dead_letters: connect.Sink | None = None,
         late: connect.Sink | None = None,
-        watch: Callable[[Mapping[str, Any]], None] | None = None,
+        watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
+        metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
         """Run the query as a job: read sources and write sinks until the sources end, or SIGINT or SIGTERM comes.
 
@@ -1322,9 +1324,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         it nothing is kept. A source that ends gives `Cti(INFINITY)`; with `once` the job ends when nothing is there just now, and
         the next call goes on. A record that is refused goes to `dead_letters`; without that the job ends with `InputError`,
         which names it. Events that a source drops or adjusts (`on_violation`, `max_jump`) go to `late`, each with the CTI that it
-        broke. `watch` gets the figures of each micro-batch. `sinks={"speculative": table, "final": archive}` gives each
-        its rows in a way of its own, from one state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or
-        job, `SinkError`, and what sources and functions of the query raise (docs/connectors.md).
+        broke. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`);
+        `metrics="127.0.0.1:9464"` answers Prometheus and probes of health there, `metrics="otel"` tells OpenTelemetry
+        (docs/monitoring.md). `sinks={"speculative": table, "final": archive}` gives each its rows in a way of its own, from one
+        state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or job, `SinkError`, and what sources and
+        functions of the query raise (docs/connectors.md).
 
         >>> import sqlite3, tempfile
         >>> import streamdsl as sd
@@ -1342,7 +1346,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
-        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch)
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
 
     async def serve_async(
         self,
@@ -1355,7 +1359,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         once: bool = False,
         dead_letters: connect.Sink | None = None,
         late: connect.Sink | None = None,
-        watch: Callable[[Mapping[str, Any]], None] | None = None,
+        watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
+        metrics: str | Endpoint | Sequence[str | Endpoint] = (),
     ) -> connect.Served:
         """Do as `serve` does, in a thread of its own, while the event loop goes on; `watch` is called in that thread.
 
@@ -1375,7 +1380,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import in_thread, serve
 
-        return await in_thread(partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch))
+        return await in_thread(
+            partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
+        )
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.

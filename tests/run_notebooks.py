@@ -8,6 +8,7 @@ notebook that says the same has the same bytes.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import tempfile
@@ -38,6 +39,7 @@ _OF_THE_MACHINE: Final = re.compile(r"(?<![\w.])/(?:home|tmp|root|usr|var|work|U
 def executed(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Return a notebook as it is when all its cells have run, in a folder of its own, with clean outputs."""
     made = deepcopy(notebook)
+    os.environ["STREAMDSL_PROGRESS"] = "0"  # what is slow on one machine is not on another
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
         NotebookClient(made, timeout=600, kernel_name="python3", record_timing=False, resources=resources).execute()

@@ -9,7 +9,7 @@ from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
 from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.output_events import events_of
-from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Promise, Sink, Source
+from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, PartitionProgress, Position, Promise, Sink, Source
 from streamdsl.connect.recorded_events import replay
 from streamdsl.connect.runner import Served
 from streamdsl.connect.server_sent_events import server_sent_events
@@ -24,6 +24,7 @@ __all__ = [
     "JsonlFile",
     "KafkaTopic",
     "OpenSource",
+    "PartitionProgress",
     "Position",
     "Promise",
     "Served",

@@ -96,9 +96,9 @@ def _made(
     elif scheme in others.names:
         make, place, given = others[scheme].load(), address, dict(settings)
     else:
-        known, shown = ", ".join(sorted({*own, *others.names})), address.rpartition("@")[2]
+        known = ", ".join(sorted({*own, *others.names}))
         raise QueryError(
-            f"no {what} is known for {shown.partition('?')[0] if separator else shown!r}; the kinds are: {known}",
+            f"no {what} is known for {address!r}; the kinds are: {known}",
             hint=f"kind://path, or the package that has it, by an entry point of the group streamdsl.{what}s",
         )
     named = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD]

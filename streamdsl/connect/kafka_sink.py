@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,10 +9,11 @@ from streamdsl.connect.kafka_messages import WHOLE, KafkaMessage, Sent, messages
 from streamdsl.connect.kafka_source import CALM, partitions_of
 from streamdsl.errors import InputError, QueryError, SinkError, without_hint
 from streamdsl.extras import need
+from streamdsl.monitoring.logs import log_of
 from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.row_changes import event_table
 
-_log = logging.getLogger("streamdsl.connect.kafka")
+_log = log_of("streamdsl.connect.kafka")
 _PATIENCE: Final = 10.0
 _AGAIN: Final = "mend that and start the job again: what the topic has is not written twice"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -11,13 +10,14 @@ from typing import Any, Final, Literal
 from streamdsl.connect.kafka_messages import Decode, MessageReader, Sent
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.partition_marks import PartitionMarks, mark_to_json
-from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, Position, Source
+from streamdsl.connect.protocols import BadRecord, Batch, End, OpenSource, PartitionProgress, Position, Source
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need
 from streamdsl.io.layout import as_schema
+from streamdsl.monitoring.logs import log_of
 from streamdsl.temporal import Cti, Insert, to_duration
 
-_log = logging.getLogger("streamdsl.connect.kafka")
+_log = log_of("streamdsl.connect.kafka")
 _AT_ONCE: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds for which a broker may take to answer."""
@@ -129,8 +129,18 @@ class _TopicReader(OpenSource):
         if self._commits and position:
             self._consumer.commit(offsets=[self._place(name, at["offset"]) for name, at in position.items()], asynchronous=True)
 
+    def partitions(self) -> Mapping[str, PartitionProgress]:
+        return {
+            name: PartitionProgress(self._marks.marks[name], self._lag(name, offset)) for name, offset in self._offsets.items()
+        }
+
     def close(self) -> None:
         self._consumer.close()
+
+    def _lag(self, name: str, offset: int) -> int | None:
+        """Return the messages that are not read, as far as the client has been told of them."""
+        _, end = self._consumer.get_watermark_offsets(self._place(name, offset), cached=True)
+        return max(0, end - offset) if end >= 0 else None
 
     def _batch(self, messages: list[Any]) -> Batch | None:
         items, places, bad = list[Any](), list[str](), list[BadRecord]()

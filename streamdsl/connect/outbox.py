@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ class Outbox:
     def __init__(self, folder: Path, sinks: Sequence[Sink]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._sinks = folder, sinks
+        self.seconds: list[tuple[Sink, float]] = []
+        """How long each sink has taken for the last micro-batch."""
 
     def check(self, batch: int, stream: str) -> None:
         """Raise `CheckpointError` if a sink has a micro-batch that is still to be made."""
@@ -44,8 +47,11 @@ class Outbox:
 
     def deliver(self, batch: int, table: Any, stream: str) -> None:
         """Write a committed micro-batch to each sink, and then forget it."""
+        self.seconds = []
         for sink in self._sinks:
+            begun = time.perf_counter()
             sink.write(table, batch, stream)
+            self.seconds.append((sink, time.perf_counter() - begun))
         self.drop(batch)
 
     def drop(self, batch: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Position: TypeAlias = Any
 """Where a source goes on: plain data that JSON holds (None, numbers, texts, lists, dicts with texts as keys); None is its begin.
@@ -68,6 +69,13 @@ class Batch:
     places: Sequence[str] = ()
 
 
+class PartitionProgress(NamedTuple):
+    """How a partition of a source stands: its CTI, as a date or in ticks, and how many records are there that are not read."""
+
+    cti: datetime | int | None = None
+    lag: int | None = None
+
+
 class OpenSource(Protocol):
     """An open source, from which `query.serve` pulls: nothing is read while the engine works.
 
@@ -80,6 +88,10 @@ class OpenSource(Protocol):
         It holds at most one batch in memory, and does not wait for a batch to be full. After `END` it returns `END` again.
         """
         ...
+
+    def partitions(self) -> Mapping[str, PartitionProgress]:
+        """Return how the partitions stand, for metrics: no server is asked, and it costs little. By default there are none."""
+        return {}
 
     def committed(self, position: Position) -> None:
         """Learn that all up to a position is durable: the source may tell others, or forget what is before. By default nothing.

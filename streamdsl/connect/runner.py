@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, nullcontext
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.connect.commits import MicroBatches
 from streamdsl.connect.feeding import Feeder, RewindError, Uncommitted
+from streamdsl.connect.measuring import seconds_of_sinks, with_partitions
 from streamdsl.connect.outbox import Outbox
 from streamdsl.connect.position_ledger import PositionLedger
 from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
-from streamdsl.connect.side_outputs import SideOutput
+from streamdsl.connect.side_outputs import SideOutput, late_row, letter_row
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.io.locks import Lock
+from streamdsl.monitoring import Endpoint, Live, SourceStatus, Status
+from streamdsl.monitoring.job_figures import MicroBatch
+from streamdsl.monitoring.logs import JobLog, log_of
+from streamdsl.monitoring.monitor import Monitor
 from streamdsl.plan.node import Source as SourceNode
+from streamdsl.redaction import hide_secrets
 
 if TYPE_CHECKING:
     from streamdsl.stream import Stream
 
-_log = logging.getLogger("streamdsl.connect")
 _PAUSE: Final = 0.2
 """Seconds for which sources are asked to wait at most, so that a signal is heeded soon."""
 _OTHERS: Final = ("local", "metadata", "offsets", "arrivals")
 """What the checkpoints of other streams hold."""
 WhyEnded: TypeAlias = Literal["ended", "caught up", "stopped"]
-Watch: TypeAlias = Callable[[Mapping[str, Any]], None]
+Watch: TypeAlias = Callable[[Mapping[str, Any]], None] | Live
+Metrics: TypeAlias = str | Endpoint | Sequence[str | Endpoint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,9 @@ class Settings:
     seconds: float
     once: bool
     watch: Watch | None
+    metrics: Metrics = ()
+    name: str = ""
+    """What logs and metrics call the job: its checkpoint, as it is given."""
 
 
 class Runner:
@@ -79,9 +88,21 @@ class Runner:
         self._ended: dict[str, OpenSource] = {}
         self._alone = 0
         self._done = Served("stopped")
+        self._log = JobLog(log_of("streamdsl.connect"), {"job": settings.name})
+        self._monitor: Monitor | None = None
 
     def run(self, checkpoint: Path) -> Served:
-        """Run the job until it ends, with its checkpoint in a folder."""
+        """Run the job until it ends, with its checkpoint in a folder; what it raises says no secrets."""
+        try:
+            return self._run(checkpoint)
+        except Exception as error:
+            failed = hide_secrets(error)
+            self._log.error("the job failed: %s", failed, extra={"error": type(error).__name__})
+            if failed is error:
+                raise
+        raise failed
+
+    def _run(self, checkpoint: Path) -> Served:
         if any((checkpoint / name).exists() for name in _OTHERS):
             raise QueryError(
                 f"the checkpoint {checkpoint} is that of a job of the command line",
@@ -89,21 +110,30 @@ class Runner:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
+            if self._settings.metrics or isinstance(self._settings.watch, Live):
+                self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name)))
             for sink in chain(*(sinks for _, sinks in self._sinks), *self._sides.values()):
                 held.callback(getattr(sink, "close", _nothing))
+            if isinstance(self._settings.watch, Live):
+                held.callback(self._settings.watch.stop)
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
             held.callback(self._close)
             self._open()
+            self._log.extra = {"job": self._settings.name, "stream": self._batches.stream}
+            begun = {"sources": sorted(self._readers), "micro_batch": self._batches.last}
+            self._log.info("the job begins after micro-batch %d", self._batches.last, extra=begun)
             end = self._loop()
-            return replace(self._done, end=end)
+            self._done = replace(self._done, end=end)
+            self._log.info("the job has ended: %s", self._done.end, extra=asdict(self._done))
+            return self._done
 
     def _begin(self, checkpoint: Path, lock: Lock) -> None:
         folder = checkpoint / "served"
         self._ledger = PositionLedger(folder / "positions")
         self._outputs = {kind: SideOutput(kind, folder / kind, sinks) for kind, sinks in self._sides.items()}
-        outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
-        self._batches = MicroBatches(folder, self._ledger, outboxes, lock)
+        self._outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
+        self._batches = MicroBatches(folder, self._ledger, self._outboxes, lock)
         emits = [emit for emit, _ in self._sinks]
         self._feeder = Feeder(self._query, self._nodes, emits, self._sides, self._batches, checkpoint)
         self._batches.resume()
@@ -126,9 +156,14 @@ class Runner:
     def _loop(self) -> WhyEnded:
         wait = 0.0
         while self._readers and not self._stop.is_set():
+            if self._monitor is not None:
+                self._monitor.turn("running", self._feeder.pending.begun, self._sources_now)
             try:
                 came = self._round(wait)
             except RewindError as rewind:
+                self._log.warning(
+                    "the query fails for a record: batches are read again one by one", extra={"batches": rewind.batches}
+                )
                 self._close()
                 self._alone = rewind.batches
                 self._open()
@@ -136,6 +171,10 @@ class Runner:
             if not came and self._settings.once:
                 break
             wait = 0.0 if came else min(_PAUSE, self._seconds_left())
+        if self._stop.is_set():
+            self._log.info("the job is told to stop, and commits what has come")
+            if self._monitor is not None:
+                self._monitor.turn("draining", None, self._sources_now)
         self._commit()
         return "stopped" if self._stop.is_set() else "caught up" if self._readers else "ended"
 
@@ -148,7 +187,9 @@ class Runner:
                 self._feeder.end(name)
                 self._ended[name] = self._readers.pop(name)
             elif isinstance(polled, Batch):
+                begun = time.perf_counter()
                 self._feeder.take(name, polled)
+                self._feeder.pending.engine_seconds += time.perf_counter() - begun
             elif polled is not None:
                 raise QueryError(f"the source {name!r} gave a {type(polled).__name__}", hint="poll returns a Batch, None or END")
             came = came or polled is not None
@@ -171,18 +212,24 @@ class Runner:
 
     def _commit(self) -> None:
         """Make what has come a micro-batch, if anything has."""
+        if not self._feeder.pending.is_empty:
+            with nullcontext() if self._monitor is None else self._monitor.micro_batch(self._batches.last + 1):
+                self._commit_pending()
+
+    def _commit_pending(self) -> None:
         pending, begun = self._feeder.pending, time.perf_counter()
-        if pending.is_empty:
-            return
         self._batches.check()
         session = self._feeder.opened()
         sent = Outgoing.joined(pending.sent, session)
         tables = [sent.to_arrow(), *(other.fetch().to_arrow() for other in session.subscriptions)]
         data = session.snapshot(trust=True)
-        for kind, rows in (("letters", pending.letters), ("late", pending.late)):
+        letters = [letter_row(*letter) for letter in pending.letters]
+        late = [late_row(source, rejected, session.unit) for source, rejected in pending.late]
+        for kind, rows in (("letters", letters), ("late", late)):
             if kind in self._outputs:
                 pending.progressed = self._outputs[kind].store(rows, pending.progressed, self._batches.stream)
         batch = self._batches.commit(tables, data, lambda batch: self._ledger.take(batch, pending.progressed))
+        durable = time.perf_counter()
         self._batches.deliver(batch, tables)
         for each in self._outputs.values():
             each.deliver(self._batches.stream)
@@ -190,27 +237,67 @@ class Runner:
         self._alone = max(0, self._alone - 1)
         self._feeder.begin(pending.progressed)
         self._tell_sources()
-        self._report(pending, sent, batch, len(data), time.perf_counter() - begun)
+        self._report(pending, sent, batch, len(data), (durable - begun, time.perf_counter() - begun))
 
     def _tell_sources(self) -> None:
         for name, reader in (*self._readers.items(), *self._ended.items()):
             try:
                 reader.committed(self._ledger.last.positions.get(name))
             except Exception:
-                _log.warning("the source %r failed to learn what is committed", name, exc_info=True)
+                self._log.warning("the source %r failed to learn what is committed", name, exc_info=True, extra={"source": name})
 
-    def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, seconds: float) -> None:
-        rows_out, bad = len(sent.changes()), len(pending.letters)
+    def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, times: tuple[float, float]) -> None:
+        """Tell of a micro-batch, of so many bytes of state; `times` are until it is durable, and until the sinks have it."""
+        rows_out, bad, (durable, seconds) = len(sent.changes()), len(pending.letters), times
         done = self._done
         self._done = Served(
             done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
         )
-        figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
-        _log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out)
-        if self._settings.watch is not None:
+        said = {"micro_batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "bad_records": bad}
+        taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
+        self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
+        if bad:
+            source, first = pending.letters[0]
+            why = (bad, first.where, first.reason[:200])
+            self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": source})
+        if self._monitor is not None:
+            since = seconds if pending.begun is None else time.monotonic() - pending.begun
+            told = MicroBatch(
+                number=batch,
+                rows_in=pending.rows,
+                rows_out=rows_out,
+                bad_records=Counter(source for source, _ in pending.letters),
+                seconds=since,
+                commit_seconds=seconds,
+                checkpoint_seconds=durable,
+                checkpoint_bytes=size,
+                engine_seconds=pending.engine_seconds,
+                sink_seconds=seconds_of_sinks(self._outboxes),
+                positions=self._ledger.last.positions,
+            )
+            self._monitor.add(told, self._status)
+        self._show({"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}, size, seconds)
+
+    def _show(self, figures: Mapping[str, Any], size: int, seconds: float) -> None:
+        """Hand the figures of a micro-batch to what watches the job."""
+        watch, status = self._settings.watch, None if self._monitor is None else self._monitor.figures.status
+        if isinstance(watch, Live) and status is not None:
+            watch.show(status)
+        elif callable(watch):
             session = self._feeder.opened()
             measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
-            self._settings.watch({**figures, **measured})
+            watch({**figures, **measured})
+
+    def _status(self, sizes: bool = False) -> Status:
+        session = self._feeder.opened()
+        if isinstance(self._settings.watch, Live):
+            session.keep_newest()
+        status = session.status(sizes=sizes)
+        return replace(status, sources=with_partitions(status.sources, self._readers, status.unit))
+
+    def _sources_now(self) -> Sequence[SourceStatus]:
+        session = self._feeder.session
+        return () if session is None else self._status().sources
 
 
 def _nothing() -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Source
 from streamdsl.errors import InputError, QueryError
+from streamdsl.redaction import without_secrets
 
 _AT_ONCE: Final = 1_000
 _WAIT: Final = 3.0
@@ -43,27 +44,34 @@ def server_sent_events(
     server_sent_events('http://localhost:8000/trips')
     """
     connection(url, timeout)
-    name, sent = f"server_sent_events({without_secrets(url)!r})", headers or {}
+    name, sent = f"server_sent_events({without_secrets(url)!r})", sendable(headers)
     return MadeSource(name, lambda position: _EventReader(url, decode, sent, timeout, position or {}))
 
 
 def connection(url: str, timeout: float) -> http.client.HTTPConnection:
     """Return a connection to a server, which is made when it is used. Raises `QueryError` for an address of another kind."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise QueryError(f"{without_secrets(url)!r} is no address of HTTP", hint="https://host/path")
+    try:
+        parts = urlsplit(url)
+        is_of_http, port = parts.scheme in ("http", "https") and bool(parts.hostname), parts.port
+    except ValueError:
+        is_of_http = False
+    if not is_of_http or any(char <= " " for char in url):
+        raise QueryError(
+            f"{url.partition('?')[0]!r} is no address of HTTP", hint="https://host/path; other characters are written as %20"
+        )
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(parts.hostname, parts.port, timeout=timeout)
+    return kind(parts.hostname or "", port, timeout=timeout)
 
 
-def without_secrets(url: str) -> str:
-    """Return an address as messages show it: names, passwords and what follows `?` may be secrets.
-
-    >>> without_secrets("https://me:secret@example.org:8443/trips?token=secret")
-    'https://example.org:8443/trips'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+def sendable(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return headers. Raises `QueryError` for one that cannot be sent, without its value, which may be a secret."""
+    for name, value in (headers or {}).items():
+        if not value.isascii() or not value.isprintable():
+            raise QueryError(
+                f"the header {name!r} has characters that are not sent, as a line break at its end",
+                hint="strip() what a file says",
+            )
+    return dict(headers or {})
 
 
 def target(url: str) -> str:

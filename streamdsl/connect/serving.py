@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl import running
 from streamdsl.connect.protocols import Sink, Source
-from streamdsl.connect.runner import Runner, Served, Settings, Watch
+from streamdsl.connect.runner import Metrics, Runner, Served, Settings, Watch
 from streamdsl.connect.stopping import stopped_by_signals
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.errors import NO_SOURCE, QueryError, StreamDslError
@@ -40,6 +40,7 @@ def serve(
     dead_letters: Sink | None,
     late: Sink | None,
     watch: Watch | None,
+    metrics: Metrics,
     stop: threading.Event | None = None,
 ) -> Served:
     """Run a query as a job; see `Stream.serve`."""
@@ -50,7 +51,7 @@ def serve(
     seconds = float("inf") if type(every) is int else _seconds(every)
     if min(rows, seconds) <= 0:
         raise QueryError(f"every is a positive duration, or a number of rows, not {every!r}")
-    settings = Settings(rows, seconds, once, watch)
+    settings = Settings(rows, seconds, once, watch, metrics, "" if checkpoint is None else str(checkpoint))
     stop = threading.Event() if stop is None else stop
     runner = Runner(query, nodes, given, _by_emit(sinks, emit), sides, settings, stop)
     with stopped_by_signals(stop):

@@ -14,6 +14,7 @@ from streamdsl.connect.bad_records import text_of
 from streamdsl.connect.outbox import Outbox
 from streamdsl.connect.position_ledger import Progressed
 from streamdsl.connect.protocols import BadRecord, Sink
+from streamdsl.redaction import without_secrets
 from streamdsl.temporal import INFINITY, MISSING, Insert, Rejected, Unit, fields_of, format_time, is_calendar
 from streamdsl.temporal.pandas_frames import column_names
 
@@ -72,7 +73,8 @@ class SideOutput:
 
 def letter_row(source: str, bad: BadRecord) -> dict[str, Any]:
     """Return a bad record of a source as a row of the dead letters."""
-    return {"source": source, "place": bad.where, "record": text_of(bad.record), "reason": bad.reason}
+    place, reason = without_secrets(bad.where), without_secrets(bad.reason)
+    return {"source": source, "place": place, "record": text_of(bad.record), "reason": reason}
 
 
 def late_row(source: str, late: Rejected, unit: Unit | None) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamdsl.connect.kafka_messages import plain_text
-from streamdsl.connect.server_sent_events import connection, target, without_secrets
+from streamdsl.connect.server_sent_events import connection, sendable, target
 from streamdsl.errors import SinkError
+from streamdsl.redaction import without_secrets
 from streamdsl.sinks.row_changes import event_table
 
 _PAUSES: Final = (0.2, 1.0, 5.0)
@@ -34,7 +35,7 @@ class Webhook:
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:
         connection(url, timeout)
-        self._url, self._headers, self._timeout = url, dict(headers or {}), timeout
+        self._url, self._headers, self._timeout = url, sendable(headers), timeout
         self._shown = without_secrets(url)
 
     def __repr__(self) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 from streamdsl.demo.data import Data, load
 from streamdsl.demo.flight_files import FEBRUARY, NoDataError, Period, carrier_names
 from streamdsl.demo.local_run import Answer, play
-from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.demo.replay import FILES, REPLAYED, replay, replayed
 from streamdsl.demo.report import comparison, describe, introduce, print_lines
 from streamdsl.demo.spark_run import Ask, ask_spark, difference, why_no_spark
 from streamdsl.demo.storm_picture import storm
+from streamdsl.monitoring.progress_meter import ProgressMeter
+from streamdsl.monitoring.terminal_line import TerminalLine
 
 
 def demo(
@@ -49,9 +50,8 @@ def demo(
 
 
 def _answer(question: Question, data: Data, folder: Path, names: Mapping[str, str]) -> Answer:
-    meter = ProgressMeter(f"({question.letter}) {question.title}")
-    answer = play(question, data, meter.show)
-    meter.clear()
+    with ProgressMeter(f"({question.letter}) {question.title}") as meter:
+        answer = play(question, data, meter.show)
     print_lines(describe(answer, names))
     frame = answer.cht.to_pandas()
     frame.to_csv(folder / f"{question.name}.csv", index=False)
@@ -82,11 +82,11 @@ def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path, questions
     """Say whether streams on Spark, killed half-way, give the same answers; print it for each."""
     letters = " and ".join(f"({question.letter})" for question in questions)
     print_lines(["", f"{letters} as streams on Spark, from {FILES} files each, the job killed in the middle and started again:"])
-    meter, began = ProgressMeter("streaming on Spark"), time.perf_counter()
-    meter.say("running")
+    line, began = TerminalLine(), time.perf_counter()
+    line.show("streaming on Spark: running")
     replay(data, folder, questions)
     histories = {question.name: replayed(question, folder) for question in questions}
-    meter.clear()
+    line.clear()
     took = time.perf_counter() - began
     differences = {name: difference(answers[name].cht, history) for name, history in histories.items()}
     for name, differs in differences.items():
@@ -101,10 +101,10 @@ def agree(answers: Mapping[str, Answer], data: Data, ask: Ask = ask_spark) -> bo
 
 
 def _agrees(answer: Answer, data: Data, ask: Ask) -> bool:
-    meter = ProgressMeter(f"({answer.question.letter}) on Spark")
-    meter.say("running")
+    line = TerminalLine()
+    line.show(f"({answer.question.letter}) on Spark: running")
     began = time.perf_counter()
     differs = difference(answer.cht, ask(answer.question, data))
-    meter.clear()
+    line.clear()
     print_lines(comparison(answer, differs, time.perf_counter() - began))
     return differs is None

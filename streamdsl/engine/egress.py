@@ -50,14 +50,23 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return rows if order is None else [rows[place] for place in order]
 
 
-class SpeculativeEgress:
+class Egress:
+    """What all egresses count: the rows that have left, retractions among them."""
+
+    def __init__(self) -> None:
+        self.cti = MIN_TIME
+        self.events_out = 0
+        self.retractions_out = 0
+
+
+class SpeculativeEgress(Egress):
     """Emits every change at once; `counted`: rows that count their versions never come again under one of these."""
 
     n_held: ClassVar[int] = 0
     """The number of rows that are held back."""
 
     def __init__(self, in_step: bool = False, counted: bool = True) -> None:
-        self.cti = MIN_TIME
+        super().__init__()
         self._versions = Versions(in_step)
         self._counted = counted
 
@@ -111,14 +120,14 @@ def _names(versions: Versions, batch: Batch) -> Ids:
         return VersionedIds(given, np.array([0 if each is name else each.version for each, name in pairs]))  # type: ignore[attr-defined]
 
 
-class FinalEgress:
+class FinalEgress(Egress):
     """Holds each row back until it is final, so that no retraction is ever emitted."""
 
     sees_input: ClassVar[bool] = False
     """Whether `send` is given the input's high water and number of changes."""
 
     def __init__(self) -> None:
-        self.cti = MIN_TIME
+        super().__init__()
         self.final = MIN_TIME
         """The final frontier: rows with RE <= it are final."""
         self.final_at: list[int] = []

@@ -82,12 +82,13 @@ class Ingress:
         self.idle = policy.idleness(unit) if policy else None
         self.numbers = RowNumbers()
         self._before: tuple[ProgressGenerator | None, EventReader, Schema | None, RowNumbers] | None = None
-        self._staged = (0, 0)
+        self._staged = (0, 0, 0)
         self._is_taken = False
         self.hand_over: Callable[[list[Rejected]], None] | None = None
         """Where the late events of a push go when it is kept."""
         self.pushes = 0
         self.events_in = 0
+        self.retractions_in = 0
         self.changes_out = 0
 
     def origin(self, made_by: str = "a Cti") -> tuple[str | None, str, int]:
@@ -115,8 +116,9 @@ class Ingress:
             return [alone]
         self._before = (self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.numbers.copy())
         pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
-        came = len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
-        self._staged = came, sum(len(piece.batch) for piece in pieces)
+        kinds = [] if isinstance(pushed, Inserts) else list(map(type, pushed))
+        came, gone = len(pushed) - kinds.count(Cti), kinds.count(Retract)
+        self._staged = came, gone, sum(len(piece.batch) for piece in pieces)
         return pieces
 
     def commit(self) -> None:
@@ -128,9 +130,10 @@ class Ingress:
             self.hand_over(list(self.table.late))
         self.table.commit()
         self.numbers.forget(self.table.knows, len(self.table))
-        came, changes = self._staged
-        self._staged = (0, 0)
+        came, gone, changes = self._staged
+        self._staged = (0, 0, 0)
         self.events_in += came
+        self.retractions_in += gone
         self.changes_out += changes
         self._before = None
 
@@ -140,7 +143,7 @@ class Ingress:
             return False
         self.pushes -= 1
         self.table.rollback()
-        self._staged = (0, 0)
+        self._staged = (0, 0, 0)
         if self._before is not None:
             self.progress, self.reader, self.schema, self.numbers = self._before
             self._before = None

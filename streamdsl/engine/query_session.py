@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -46,14 +47,15 @@ from streamdsl.temporal import (
 )
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.events import dated
-from streamdsl.temporal.html import text
+from streamdsl.temporal.html import escape, text
 from streamdsl.temporal.integers import whole_number
 
 if TYPE_CHECKING:
     from streamdsl.debugger import EventTrace
     from streamdsl.engine.diagnose import SourceStats
-    from streamdsl.engine.standing import Standing
     from streamdsl.engine.subscription import Subscription
+    from streamdsl.monitoring.live import Live
+    from streamdsl.monitoring.status import Status
     from streamdsl.pictures.timeline_picture import Timeline
 
 T = TypeVar("T", default=Any)
@@ -71,7 +73,7 @@ class Session(Displayed, RunningQuery[T]):
     >>> session.push([sd.point("a", 3, 7), sd.Cti(5)])
     [Cti(time=0)]
     >>> session
-    <Session open, emit='final': trips 1 in, CTI 5; output, CTI 0>
+    <Session open, emit='final': trips 1 in, CTI 5; output 0 out, CTI 0>
     """
 
     _internal = frozenset(
@@ -79,6 +81,7 @@ class Session(Displayed, RunningQuery[T]):
             "described",
             "end_with",
             "keep_all_rejected",
+            "keep_newest",
             "load",
             "loaded",
             "options",
@@ -106,6 +109,8 @@ class Session(Displayed, RunningQuery[T]):
         super().__init__(plan, plan if written is None else written, emit, engine_options, until)
         self.emit: EmitMode | Emit = emit
         self.options: dict[str, Any] = dict(engine_options or {})
+        self._lock = threading.RLock()
+        """Held while a step runs, and while another thread reads the figures."""
         bound = bindings or {}
         self._late: list[Rejected] = []
         self._sources = {
@@ -178,13 +183,14 @@ class Session(Displayed, RunningQuery[T]):
         ingress = self._ingress(source)
         name, sent = ingress.name, []
         pushed = events if type(events) is list else self._read(events, ingress)
-        if self._limits.is_small(pushed):
-            for piece in self._staged(ingress, pushed):
-                sent.append(self._step({name: piece}))
-            if self._clocks:
-                sent += self._tick()
-        else:
-            sent = self._limits.push(ingress, pushed)
+        with self._lock:
+            if self._limits.is_small(pushed):
+                for piece in self._staged(ingress, pushed):
+                    sent.append(self._step({name: piece}))
+                if self._clocks:
+                    sent += self._tick()
+            else:
+                sent = self._limits.push(ingress, pushed)
         if not sent or sent[-1].cti is None:
             self._limits.name_cause(len(pushed), sent)
         else:
@@ -239,12 +245,13 @@ class Session(Displayed, RunningQuery[T]):
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._is_changing = True
-        self._flush()
-        self._waiting = None  # the last step must run, whatever its CTI
-        self._end()
-        for ingress in self._sources.values():
-            ingress.table.advance(time, ingress.origin("the end of the session"))
-        sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
+        with self._lock:
+            self._flush()
+            self._waiting = None  # the last step must run, whatever its CTI
+            self._end()
+            for ingress in self._sources.values():
+                ingress.table.advance(time, ingress.origin("the end of the session"))
+            sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
         out = output_events(self._with_early(sent), self.unit)
         self._hand_over_late()
         self._closed = True
@@ -380,25 +387,57 @@ class Session(Displayed, RunningQuery[T]):
         return self.traced.timeline()
 
     def _picture(self) -> Timeline | None:
-        return self._standing.timeline() if self.traced is None else self.timeline()
+        from streamdsl.monitoring.status_view import reach_timeline
+
+        return reach_timeline(self.status()) if self.traced is None else self.timeline()
 
     def _below(self) -> str:
-        return self._standing.html(self.why_no_output()) + text(tree(self.written, self.written))
+        from streamdsl.monitoring.status_view import reach_table
+
+        why = self.why_no_output()
+        below = f"<p>{escape(why)}</p>" if why else ""
+        return reach_table(self.status()) + below + text(tree(self.written, self.written))
 
     def __repr__(self) -> str:
-        state = "failed" if self._failure else "closed" if self._closed else "open"
-        return f"<Session {state}, emit={self.emit!r}: {self._standing}>"
+        status = self.status()
+        return f"<Session {status.state}, emit={self.emit!r}: {status}>"
 
-    @property
-    def _standing(self) -> Standing:
-        from streamdsl.engine.standing import Reached, Standing
+    def status(self, *, sizes: bool = False) -> Status:
+        """Return the figures of the session as it stands: events, CTIs, lag, late events, windows; with `sizes` bytes too.
 
-        sources = [
-            Reached(name, each.cti, each.table.high_water, f"{each.events_in:,} in") for name, each in self._sources.items()
-        ]
-        cti = self._egress.cti
-        sent = "" if isinstance(self._egress, FinalEgress) else f"{self.output.events_in:,} out"
-        return Standing(sources, Reached("output", cti, cti, sent), self.unit)
+        LEs, REs and CTIs stay, and nothing runs; another thread may ask, and waits for a push that is going on. It is cheap
+        but for `sizes`, which walks all state as `stats` does. It works for a session that has failed or is closed.
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> _ = session.push([sd.point("a", 3, 7), sd.Cti(5), sd.point("b", 12, 7)])
+        >>> status = session.status()
+        >>> print(status)
+        trips 2 in, CTI 5; output 2 out, CTI 0
+        >>> status.lag(status.sources[0]), [each.windows for each in status.operators if each.windows]
+        (7, [2])
+        """
+        from streamdsl.engine.session_status import status_of
+
+        with self._lock:
+            return status_of(self, sizes)
+
+    def live(self, *, every: float = 0.5, sizes: bool = True) -> Live:
+        """Show the status from now on, in the output of a notebook's cell or in the terminal, until the session is closed.
+
+        It shows rates, CTIs and how far they are behind, state, the newest answers by each way to emit, and late events; LEs, REs
+        and CTIs stay. It is shown again every so many seconds, whichever thread pushes, and `stop()` ends it. `sizes` measures
+        the bytes of the state, for which pushes wait: at most a fiftieth of the time (docs/live.md).
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> with session.live():
+        ...     _ = session.push([sd.point("a", 3, 7), sd.Cti(5)])
+        """
+        from streamdsl.monitoring.live import follow_session
+
+        self.keep_newest()
+        return follow_session(self, every, sizes)
 
     @functools.cached_property
     def types(self) -> Hints:
@@ -454,6 +493,10 @@ class Session(Displayed, RunningQuery[T]):
             if self._take_late is not None:
                 dated([each.event for each in late], self.unit)
                 self._take_late(late)
+
+    def keep_newest(self) -> None:
+        """Keep the newest rows that leave from now on, for the status."""
+        self._newest = {} if self._newest is None else self._newest
 
     def keep_all_rejected(self) -> None:
         """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
@@ -21,7 +22,7 @@ from streamdsl.engine.row_batch import size_of
 from streamdsl.engine.step_output import StepOutput
 from streamdsl.errors import QueryError, SessionError, TimestampViolation, UnboundedOutputError, UserCodeError, reason
 from streamdsl.plan.node import Node
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Unit, to_duration
 from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.time import format_time
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 OUTPUT: Final = "(output)"
 """The name of the output among figures, and of the source that reads it in a query that is attached."""
+NEWEST: Final = 5
+"""The number of rows that are kept of each egress for who looks at them."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
@@ -64,6 +67,8 @@ class RunningQuery(Completed, ABC, Generic[T]):
         self._publishes = _publishes(options or {})
         self._attached: list[Attached[Any]] = []
         self._subscribers: list[Subscriber] = []
+        self._newest: dict[int, deque[Insert[Any]]] | None = None
+        """The newest rows that have left by each egress, where somebody looks."""
 
     def attach(
         self, query: Stream[U], emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None
@@ -123,22 +128,25 @@ class RunningQuery(Completed, ABC, Generic[T]):
         with collector_paused():
             return self._figures(MemoryMeter([*self._graph.operators, *self._graph.key_tables]))
 
-    def _figures(self, held: MemoryMeter) -> dict[str, dict[str, int]]:
+    def _figures(self, held: MemoryMeter | None) -> dict[str, dict[str, int]]:
+        """Return the figures, with bytes if there is a meter."""
+
+        def sized(found: dict[str, int], *parts: Any) -> dict[str, int]:
+            return found if held is None else {**found, "state_bytes": held.bytes_of(parts)}
+
         figures = {}
         for name, feed in self._feeds().items():
-            size = held.bytes_of([feed, self.published[name]])
-            figures[f"source:{name}"] = {**feed.stats(), "state_bytes": size}
+            figures[f"source:{name}"] = sized(feed.stats(), feed, self.published[name])
         for operator in self._graph.operators:
-            size = held.bytes_of([vars(operator), *([vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else [])])
-            found = {**operator.stats(), "state_bytes": size}
+            inside = [vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else []
+            found = sized(operator.stats(), vars(operator), *inside)
             figures[operator.label] = _together(figures.get(operator.label), found)
-        return {**figures, OUTPUT: self._output_stats(held)}
+        return {**figures, OUTPUT: sized(self._output_stats(), self._egress, self.output, *self._subscribers, *self._waits())}
 
-    def _output_stats(self, held: MemoryMeter) -> dict[str, int]:
+    def _output_stats(self) -> dict[str, int]:
         """Return the figures of the output. Its events are the rows that wait to be emitted."""
         cti, count = min(self._ctis.values(), default=MIN_TIME), self.output.events_in
-        size = held.bytes_of([self._egress, self.output, *self._subscribers, *self._waits()])
-        return {**figures(count, count, cti, self._egress.cti, self._egress.n_held), "state_bytes": size}
+        return figures(count, count, cti, self._egress.cti, self._egress.n_held)
 
     def _waits(self) -> Sequence[Any]:
         """Return the input that is buffered here, outside of operators and output."""
@@ -246,12 +254,21 @@ class RunningQuery(Completed, ABC, Generic[T]):
         return self._through(self._egress, out, pieces)
 
     def _through(self, egress: SpeculativeEgress | FinalEgress, out: Piece, pieces: Mapping[str, Piece]) -> StepOutput:
-        """Return what leaves by an egress."""
+        """Return what leaves by an egress, which counts it."""
         batch, cti = out
         if isinstance(egress, SpeculativeEgress):
-            return egress.send(batch, cti)
-        final = self._final_frontier(egress)
-        return egress.send(batch, cti, final, *self._seen(pieces)) if egress.sees_input else egress.send(batch, cti, final)
+            sent = egress.send(batch, cti)
+        else:
+            final = self._final_frontier(egress)
+            seen = self._seen(pieces) if egress.sees_input else ()
+            sent = egress.send(batch, cti, final, *seen)
+        if rows := len(sent.rows):
+            egress.events_out += rows
+            egress.retractions_out += sent.retractions()
+            if self._newest is not None:
+                kept = self._newest.setdefault(id(egress), deque(maxlen=NEWEST))
+                kept.extend(sent.last_insertions(NEWEST))
+        return sent
 
     def _final_frontier(self, egress: FinalEgress) -> int:
         """Return the RE up to which rows of the output are final. It depends on the CTIs of the sources only."""
@@ -310,5 +327,6 @@ def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str,
     """Return the figures of a group-apply, which runs as two operators: one where rows enter it, one where they leave."""
     if entered is None:
         return left
-    sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}
+    added = {"windows", "events", "state_bytes", "udm_calls"} & entered.keys()
+    sizes = {name: entered[name] + left[name] for name in added}
     return {**entered, **sizes, "out": left["out"], "output_cti": left["output_cti"]}

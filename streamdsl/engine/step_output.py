@@ -27,6 +27,20 @@ class StepOutput:
     def __len__(self) -> int:
         return len(self.rows) + (self.cti is not None)
 
+    def retractions(self) -> int:
+        """Return the number of retractions among the rows."""
+        if isinstance(self.rows, Batch):
+            return _n_gone(self.rows)
+        for place, event in enumerate(self.rows):
+            if isinstance(event, Insert):
+                return place
+        return len(self.rows)
+
+    def last_insertions(self, most: int) -> list[Insert[Any]]:
+        """Return the last of its rows that are insertions, which may be none."""
+        rows = self.rows[-most:] if isinstance(self.rows, list) else _events_of(self.rows.take(np.arange(len(self.rows))[-most:]))
+        return [event for event in rows if isinstance(event, Insert)]
+
     def events(self) -> list[Event[Any]]:
         """Return the physical events."""
         events = self.rows if isinstance(self.rows, list) else _events_of(self.rows)
@@ -46,7 +60,7 @@ def output_events(sent: Sequence[StepOutput], unit: Unit | None = None) -> list[
 
 def _events_of(changes: Batch) -> list[Event[Any]]:
     with collector_paused():
-        n_gone = int(np.count_nonzero(changes.re_old != changes.le))
+        n_gone = _n_gone(changes)
         ids, le, re_old, re = changes.ids.tolist(), changes.le.tolist(), changes.re_old.tolist(), changes.re_new.tolist()
         columns: Sequence[Any] = (ids, le, re_old, re, changes.table.payloads())
         if not n_gone:
@@ -54,6 +68,10 @@ def _events_of(changes: Batch) -> list[Event[Any]]:
         gone = retracts(*(column[:n_gone] for column in columns))
         ids, le, _, re, payloads = (column[n_gone:] for column in columns)
         return [*gone, *inserts(ids, le, re, payloads)]
+
+
+def _n_gone(changes: Batch) -> int:
+    return 0 if changes.re_old is changes.le else int(np.count_nonzero(changes.re_old != changes.le))
 
 
 def _changes_of(events: list[Event[Any]]) -> Batch:

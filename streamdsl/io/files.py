@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from streamdsl.errors import QueryError, SchemaError
 from streamdsl.extras import need
 from streamdsl.io.columns import Columns, RowColumns
+from streamdsl.monitoring.progress_meter import ProgressMeter
 
 if TYPE_CHECKING:
     from streamdsl.io.layout import PayloadLike
@@ -62,11 +63,15 @@ class Files(ABC):
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
         """Yield pieces with at least the needed columns, each with its file and the number of its first row in that file."""
-        for path in self.paths:
-            row = 0
-            for columns in self.read(path, needed, PIECE_ROWS):
-                yield columns, path, row
-                row += columns.size
+        is_one = len(self.paths) == 1
+        with ProgressMeter("rows read" if is_one else "files read") as meter:
+            for number, path in enumerate(self.paths):
+                row = 0
+                for columns in self.read(path, needed, PIECE_ROWS):
+                    if meter.is_due:
+                        meter.show(*((row, self.rows) if is_one else (number, len(self.paths))))
+                    yield columns, path, row
+                    row += columns.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.errors import ConnectorViolation, EventError, StreamDslError, without_hint
 from streamdsl.extras import need_pyarrow
+from streamdsl.monitoring.progress_meter import tracked
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Insert, Retract, sync_time
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def check_source(make_source: Callable[[], Source], patience: float = 0.05) -> S
     again = _read(make_source(), None, patience, pauses=True)
     _same(first.records, again.records, "read a second time, from the begin, it gives other records")
     _same(first.bad, again.bad, "read a second time, from the begin, it gives other bad records")
-    for number, (position, records, bad) in enumerate(first.steps):
+    for number, (position, records, bad) in enumerate(tracked(first.steps, "restarts of the source")):
         rest = _read(make_source(), json.loads(json.dumps(position)), patience)
         where = f"restarted at the position {position!r}, after batch {number}, it gives other records"
         _same(first.records[records:], rest.records, where)
@@ -188,7 +189,7 @@ def check_sink(make_sink: Callable[[], Sink], read: Callable[[], Iterable[Any]])
     if promise not in _PROMISES:
         raise ConnectorViolation(f"the promise is {promise!r}", hint=f"it is one of {', '.join(_PROMISES)}")
     events: list[tuple[Any, ...]] = []
-    for batch, rows in enumerate(_MICRO_BATCHES):
+    for batch, rows in enumerate(tracked(_MICRO_BATCHES, "micro-batches of the sink")):
         events += rows
         sink = make_sink()
         _check_has(sink, batch, batch - 1)

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, TypeVar
 
 from streamdsl.errors import UdmLawViolation
+from streamdsl.monitoring.progress_meter import tracked
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.html import table, text
 from streamdsl.testing.history import History
@@ -108,7 +109,8 @@ def check_udm(
     subject = subject_of(module, events, window, clips, output, spark)
     held: dict[str, int] = {}
     skipped: dict[str, str] = {}
-    for law in LAWS_IN_ORDER if isinstance(subject.module, UDSO) else LAWS:
+    laws = LAWS_IN_ORDER if isinstance(subject.module, UDSO) else LAWS
+    for law in tracked(laws, f"laws of {subject.module.label}"):
         reason = law.reason_to_skip(subject)
         tried = 0 if reason else _try(law, subject, law.examples(subject, seed, examples))
         if tried:

@@ -14,14 +14,16 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "streamdsl"
 FILES: Final = sorted(PACKAGE.rglob("*.py"))
 
-MODEL: Final = {"errors", "extras", "temporal", "pictures"}
+MODEL: Final = {"redaction", "errors", "extras", "temporal", "pictures"}
 VALUES: Final = MODEL | {"expr", "windows", "udm"}
 PLAN: Final = VALUES | {"plan"}
 CORE: Final[dict[str, set[str]]] = {
-    "errors": set(),
+    "redaction": set(),
+    "errors": {"redaction"},
     "extras": {"errors"},
     "temporal": {"errors"},
     "pictures": {"errors", "extras", "temporal"},
+    "monitoring": MODEL,
     "emit": MODEL,
     "expr": MODEL,
     "windows": MODEL,
@@ -29,12 +31,12 @@ CORE: Final[dict[str, set[str]]] = {
     "plan": VALUES,
     "rewrite": PLAN,
     "result": MODEL,
-    "io": PLAN | {"result"},
+    "io": PLAN | {"monitoring", "result"},
     "denote": PLAN | {"io", "result"},
-    "engine": PLAN | {"emit", "io", "result", "rewrite"},
+    "engine": PLAN | {"emit", "io", "monitoring", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
     "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
-    "testing": PLAN,
+    "testing": PLAN | {"monitoring"},
     "debugger": PLAN | {"emit", "io", "denote", "engine"},
 }
 FACADE: Final[dict[str, set[str]]] = {
@@ -61,13 +63,13 @@ BESIDE: Final[dict[str, set[str]]] = {
     "progress": {"papers"},
     "secret": {"papers"},
     "sql": PLAN | {"aggregates", "papers", "stream"},
-    "connect": PLAN | {"emit", "engine", "io", "running", "sinks", "stream"},
-    "jobs": PLAN | {"connect", "emit", "engine", "io", "naming", "running", "sinks", "stream"},
+    "connect": PLAN | {"emit", "engine", "io", "monitoring", "running", "sinks", "stream"},
+    "jobs": PLAN | {"connect", "emit", "engine", "io", "monitoring", "naming", "running", "sinks", "stream"},
     "moved": {"errors"},
     "installation": set(),
-    "commands": {"emit", "errors", "extras", "installation", "jobs", "naming", "running", "udm"},
+    "commands": {"emit", "errors", "extras", "installation", "jobs", "monitoring", "naming", "running", "temporal", "udm"},
     "streamdsl": CORE.keys() | FACADE.keys() | {"sql"},
-    "demo": PLAN | {"installation", "io", "streamdsl", "testing"},
+    "demo": PLAN | {"installation", "io", "monitoring", "streamdsl", "testing"},
     "cli": {"commands", "errors", "extras", "jobs"},
     "__main__": {"cli"},
 }

@@ -90,4 +90,4 @@ def test_it_is_written_to_a_file_or_printed(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == ""
     assert ElementTree.parse(tmp_path / "structure.svg").getroot().tag == f"{SVG}svg"
     main([])
-    assert "The core\n  errors" in capsys.readouterr().out
+    assert "The core\n  redaction" in capsys.readouterr().out

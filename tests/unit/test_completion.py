@@ -40,8 +40,8 @@ def test_a_stream_lists_all_its_methods() -> None:
 
 
 SESSION_NAMES = (
-    "attach checkpoint close ctis detach emit end feed on_late output plan published push rejected snapshot stats stream "
-    "subscribe subscriptions timeline trace unit why_no_output"
+    "attach checkpoint close ctis detach emit end feed live on_late output plan published push rejected snapshot stats status "
+    "stream subscribe subscriptions timeline trace unit why_no_output"
 )
 
 

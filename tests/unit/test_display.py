@@ -117,7 +117,7 @@ def test_a_session_is_shown_by_how_far_it_has_come() -> None:
     assert "└─ source" in below
     assert repr(session) == (
         "<Session open, emit='final': x 2 in, CTI 1970-01-01T00:00:30Z; <y> 2 in, CTI 1970-01-01T00:00:12Z; "
-        "output, CTI 1970-01-01T00:00:10Z>"
+        "output 0 out, CTI 1970-01-01T00:00:10Z>"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_session_that_has_failed_or_ended_is_still_shown() -> None:
 def test_a_source_may_be_called_output() -> None:
     session = sd.source("output").open("final")
     session.push([sd.interval("a", 3, 9, 1), sd.Cti(4)])
-    assert repr(session) == "<Session open, emit='final': output 1 in, CTI 4; output, CTI 3>"
+    assert repr(session) == "<Session open, emit='final': output 1 in, CTI 4; output 0 out, CTI 3>"
 
 
 def test_a_traced_session_is_shown_by_its_events() -> None:

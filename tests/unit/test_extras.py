@@ -10,6 +10,8 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.connect import KafkaTopic, kafka_topic
+from streamdsl.monitoring import Endpoint
+from streamdsl.monitoring.telemetry import Telemetry
 
 NUMBERS = sd.from_rows([(1, 5, 7)])
 NEEDED: list[tuple[str, str, Callable[[], object]]] = [
@@ -22,6 +24,8 @@ NEEDED: list[tuple[str, str, Callable[[], object]]] = [
     ("polars", "polars", NUMBERS.to_polars),
     ("confluent_kafka", "kafka", lambda: kafka_topic("readings", "localhost:9092")),
     ("confluent_kafka", "kafka", lambda: KafkaTopic("alarms", "localhost:9092")),
+    ("prometheus_client", "metrics", lambda: Endpoint("127.0.0.1:0")),
+    ("opentelemetry", "otel", lambda: Telemetry("a job")),
 ]
 
 

@@ -21,7 +21,20 @@ from streamdsl.testing import check_udm
 from udm_examples.median import Median
 
 ROOT: Final = Path(__file__).parents[3]
-COMMANDS: Final = ("demo", "run", "check", "explain", "timeline", "debug", "replay", "bench", "catalog", "check-udm", "doctor")
+COMMANDS: Final = (
+    "demo",
+    "run",
+    "check",
+    "explain",
+    "timeline",
+    "debug",
+    "replay",
+    "bench",
+    "catalog",
+    "check-udm",
+    "top",
+    "doctor",
+)
 MODULE: Final = '''
 from dataclasses import dataclass
 import streamdsl as sd

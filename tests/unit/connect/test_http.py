@@ -167,8 +167,8 @@ def test_a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not(server
 def test_secrets_of_addresses_are_in_no_message() -> None:
     address = "http://me:secret@localhost:9/events?token=secret"
     source, sink = server_sent_events(address), Webhook(address)
-    assert repr(source) == "server_sent_events('http://localhost:9/events')"
-    assert repr(sink) == "Webhook('http://localhost:9/events')"
+    assert repr(source) == "server_sent_events('http://***@localhost:9/events?***')"
+    assert repr(sink) == "Webhook('http://***@localhost:9/events?***')"
     with pytest.raises(QueryError) as error:
         Webhook("ftp://me:secret@localhost/events?token=secret")
     assert "secret" not in str(error.value)

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import Batch, KafkaTopic, OpenSource, Source, kafka_topic, sink_at, source_at
+from streamdsl.connect import Batch, KafkaTopic, OpenSource, Source, calling, kafka_source, kafka_topic, sink_at, source_at
 from streamdsl.connect.kafka_messages import Sent, messages_of
 from streamdsl.errors import InputError, QueryError, SinkError
+from streamdsl.monitoring import Endpoint
 from streamdsl.sinks import DatabaseTable
 from streamdsl.testing import check_sink, check_source
 
@@ -213,3 +214,29 @@ def test_a_topic_has_an_address(servers: str) -> None:
     assert repr(sink_at(f"kafka://{servers}/{topic}")) == f"KafkaTopic({topic!r})"
     with pytest.raises(QueryError, match="'readings' does not say servers and topic"):
         source_at("kafka://readings")
+
+
+def test_partitions_say_their_cti_and_what_is_not_read(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_source, "_AT_ONCE", 2)
+    topic = new_topic(servers, [(partition, reading(n, n)) for partition in (0, 2) for n in range(9)])
+    with closing(kafka_topic(topic, servers, start="at", slack=2).open(None)) as reader:
+        seen = 0
+        while isinstance(batch := reader.poll(0.2), Batch):
+            seen += len([event for event in batch.data if not isinstance(event, sd.Cti)])
+            told = reader.partitions()
+            known = {name: each.lag for name, each in told.items() if each.lag is not None}
+            if {"0", "2"} <= known.keys():
+                assert sum(known.values()) == 18 - seen
+        assert [(told[name].cti, told[name].lag) for name in "0123"] == [(6, 0), (None, 0), (6, 0), (None, 0)]
+
+
+def test_a_scraped_job_tells_of_each_partition(servers: str) -> None:
+    topic = new_topic(servers, [(partition, reading(n, n)) for partition in range(4) for n in range(9)])
+    statuses: list[Any] = []
+    endpoint = Endpoint("127.0.0.1:0")
+    sink = calling(lambda events: statuses.append(endpoint.figures))
+    query = sd.source("readings", unit="tick").where(lambda e: e.v >= 0)
+    query.serve(kafka_topic(topic, servers, start="at", slack=2), sink, once=True, metrics=endpoint)
+    (trips,) = statuses[0].status.sources
+    assert dict(trips.partition_ctis) == dict.fromkeys("0123", 6)
+    assert dict(trips.partition_lags) == dict.fromkeys("0123", 0)

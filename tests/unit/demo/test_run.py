@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from streamdsl.demo.data import Data, Feed, Flight
 from streamdsl.demo.flight_files import LeftOut, Period
 from streamdsl.demo.local_run import Answer, play, pushes
 from streamdsl.demo.main import agree, corrected
-from streamdsl.demo.progress_meter import ProgressMeter
 from streamdsl.demo.queries import QUESTIONS, flights
 from streamdsl.demo.spark_run import difference, why_no_spark
 
@@ -112,19 +110,6 @@ def test_without_java_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
     assert told is not None
     assert "install Java 17" in told
     assert "\n" not in told
-
-
-def test_the_meter_rewrites_its_line_on_a_terminal() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    meter = ProgressMeter("counting", terminal)
-    meter.show(1, 100)
-    meter.show(1, 100)
-    meter.clear()
-    assert terminal.getvalue() == "\r\x1b[K  counting: 1 %\r\x1b[K"
 
 
 def test_numbers_stand_to_the_right() -> None:

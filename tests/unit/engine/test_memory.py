@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from array import array
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from sortedcontainers import SortedList
 
 import streamdsl as sd
 from streamdsl.engine.query_session import Session
@@ -92,6 +96,53 @@ def test_the_bytes_of_a_session_are_those_that_it_holds(name: str) -> None:
         most = max(others.items(), key=lambda item: item[1]["state_bytes"])
         assert most[0].startswith(("window_aggregate", "scan"))
         assert most[1]["state_bytes"] > 24 * STATE * LARGE[name]
+
+
+@dataclass
+class Items:
+    kept: list[int] = field(default_factory=list)
+
+    def append(self, item: int) -> None:
+        self.kept.append(item)
+
+
+KEEPERS: dict[str, tuple[Callable[[], Any], Callable[[Any, int], object]]] = {
+    "a list": (list, list.append),
+    "a deque": (deque, deque.append),
+    "a set": (set, set.add),
+    "a dict": (dict, lambda state, item: state.update({item: [item]})),
+    "an array": (lambda: array("q"), array.append),
+    "a sorted list": (SortedList, SortedList.add),
+    "an object": (Items, Items.append),
+}
+
+
+@pytest.mark.parametrize("kind", KEEPERS)
+def test_what_a_scan_keeps_of_many_items_is_counted(kind: str) -> None:
+    make, add = KEEPERS[kind]
+
+    class Keeps(UDSO[Any, Any, int]):
+        def create_state(self) -> Any:
+            return make()
+
+        def process(self, state: Any, payload: Any, le: int) -> tuple[Any, list[int]]:
+            add(state, 10**6 + payload.v)
+            return state, [le]
+
+    gc.collect()
+    tracemalloc.start()
+    try:
+        session = S.scan(Keeps).open()
+        before = tracemalloc.get_traced_memory()[0]
+        for at in range(0, 2000, 250):
+            session.feed([*(sd.point(n, n, {"v": n}) for n in range(at, at + 250)), sd.Cti(at + 250)])
+        gc.collect()
+        real = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    (scan,) = (each for each in session.status(sizes=True).operators if each.name == "scan_1")
+    assert scan.state_bytes is not None
+    assert real / 2 < scan.state_bytes < 2 * real
 
 
 @pytest.mark.parametrize("emit", ["final", sd.emit.Emit(hold=10**9), sd.emit.Emit(every=50, max_delay=10**9)])

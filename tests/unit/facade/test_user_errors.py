@@ -144,7 +144,7 @@ def test_a_misspelt_field_of_a_lambda_that_is_called_has_a_hint(payload: Any) ->
 
 def test_a_session_says_how_it_stands() -> None:
     session = sd.source("clicks", unit="s").select(lambda e: 1 // e).open("final")
-    assert repr(session) == "<Session open, emit='final': clicks 0 in, CTI none yet; output, CTI none yet>"
+    assert repr(session) == "<Session open, emit='final': clicks 0 in, CTI none yet; output 0 out, CTI none yet>"
     session.push([sd.Cti("2026-03-01")])
     assert "clicks 0 in, CTI 2026-03-01T00:00:00Z; " in repr(session)
     with pytest.raises(UserCodeError):

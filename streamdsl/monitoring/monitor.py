@@ -1,0 +1,84 @@
+"""What watches a job: its figures, and those who are told of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from streamdsl.errors import QueryError
+from streamdsl.monitoring.endpoint import Endpoint
+from streamdsl.monitoring.job_figures import JobFigures, MicroBatch, Phase
+from streamdsl.monitoring.logs import JobLog, log_of
+from streamdsl.monitoring.status import SourceStatus, Status
+from streamdsl.monitoring.telemetry import Telemetry
+from streamdsl.redaction import hide_secrets
+
+OTEL: Final = "otel"
+_EACH: Final = 1.0
+"""Seconds after which the sources are asked how far they lag, though nothing comes."""
+
+
+class Monitor:
+    """Watches a job from its begin until `close`. `metrics` is an address, an `Endpoint`, `"otel"`, or several of these."""
+
+    def __init__(self, metrics: str | Endpoint | Sequence[str | Endpoint], job: str) -> None:
+        self.figures = JobFigures()
+        self._held = ExitStack()
+        self._asked = time.monotonic()
+        self.telemetry: Telemetry | None = None
+        given = [metrics] if isinstance(metrics, (str, Endpoint)) else list(metrics)
+        try:
+            for each in given:
+                self._add(each, job)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, each: str | Endpoint, job: str) -> None:
+        if each == OTEL:
+            self.telemetry = Telemetry(job)
+            self.telemetry.start(self.figures)
+            self._held.callback(self.telemetry.close)
+            return
+        if not isinstance(each, (str, Endpoint)):
+            raise QueryError(f"metrics are not told to {each!r}", hint='metrics="127.0.0.1:9464", or metrics="otel"')
+        endpoint = Endpoint(each) if isinstance(each, str) else each
+        endpoint.start(self.figures)
+        self._held.callback(endpoint.close)
+        log = JobLog(log_of("streamdsl.monitoring"), {"job": job})
+        log.info("the job is watched at %s", endpoint.address, extra={"address": endpoint.address})
+
+    def close(self) -> None:
+        """Tell nobody any more."""
+        self.figures.turn("ended")
+        self._held.close()
+
+    def turn(self, phase: Phase, pending_since: float | None, sources: Callable[[], Sequence[SourceStatus]]) -> None:
+        """Learn that the job goes on; `sources` says how they stand, if that has not been asked for a while."""
+        self.figures.turn(phase, pending_since)
+        if (now := time.monotonic()) - self._asked >= _EACH:
+            self._asked = now
+            if found := sources():
+                self.figures.set_sources(found)
+
+    @contextmanager
+    def micro_batch(self, number: int) -> Iterator[None]:
+        """Watch the commit of a micro-batch."""
+        if self.telemetry is None:
+            yield
+            return
+        with self.telemetry.span(number):
+            try:
+                yield
+            except Exception as error:  # the span records it, with what it came of
+                if (failed := hide_secrets(error)) is not error:
+                    raise failed from None
+                raise
+
+    def add(self, batch: MicroBatch, take: Callable[[bool], Status]) -> None:
+        """Add a micro-batch; `take` gives the status of the session after it, with the bytes of its state if asked for."""
+        self.figures.add(batch, self.figures.measured(take))
+        if self.telemetry is not None:
+            self.telemetry.add(batch)

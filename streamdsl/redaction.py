@@ -1,0 +1,92 @@
+"""Secrets in texts: addresses, settings and headers have them, and libraries quote those in their errors."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+_VALUE: Final = r"""(?:[bru]?"(?:[^"\\]|\\.)*"|[bru]?'(?:[^'\\]|\\.)*'|\{[^}]*\}|(?:\\.|[^\s,;&)}\]"'])+)"""
+_PASSWORD: Final = r"(?:passw(?:or)?d|passphrase|pwd)"
+_NAME: Final = rf"(?:{_PASSWORD}|secret|token|credentials?|(?:api|access|account|private)[_.\-]?key|key[_.\-]?pem)[\w.\-]*"
+_IS: Final = r"""(?:\s*=\s*|["']\s*:\s*|(?<=["'])\s*,\s*(?=["'])|["']\s*,\s*(?=["']))"""
+_PATTERNS: Final = (
+    # An address: what stands before its @, though there be slashes or spaces in it, and what comes after its ?.
+    r"(?i)(\b[a-z][a-z0-9+.\-]*://)(?:[^\s/@:]*:(?!\d+(?:[\s/,?'\"]|$))[^\n@]*(?:@\S*)?|\S*)(?=@)",
+    r"(?i)(\b[a-z][a-z0-9+.\-]*://[^\s'\"?]*\?)[^\s'\"]+",
+    r"(?<![\w*])()[^\s/:@'\"]+:(?!//|\d+(?:[/,]|$))[^\s@'\"]+(?=@[\w\[])",
+    # Settings and headers by their names.
+    rf"(?is)(\bauthorization[\"']?\s*[:,=]\s*)(?:{_VALUE}(?:\s+[^\s,;'\"]+)?)",
+    r"(?i)(\bbearer\s+)[^\s,;'\"]+",
+    rf"(?is)({_NAME}{_IS})(?:{_VALUE})",
+    rf"(?is)({_PASSWORD}:\s+)(?:{_VALUE})",
+    # What parsers quote of an address that they misread: a password with a slash or a space in it is taken for a port.
+    r"(\binteger value (?:as )?)(?:'[^']*'|\"[^\"]*\")",
+    r"(\b(?:missing \"=\" after|percent-encoded token:) )\"[^\"]*\"",
+    r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)",
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with `***` for what may be a secret: names and passwords in addresses, what follows their `?`, settings.
+
+    A secret is known by where it stands, or by the name before it; better too much is hidden than too little.
+
+    >>> without_secrets("no answer from postgres://me:s3cret@db:5432/trips, nor from https://example.org/hook?key=s3cret")
+    'no answer from postgres://***@db:5432/trips, nor from https://example.org/hook?***'
+    >>> without_secrets("host=db password='s3 cret', {'sasl.password': 's3cret', 'linger.ms': 5}")
+    "host=db password=***, {'sasl.password': ***, 'linger.ms': 5}"
+    """
+    for pattern in _compiled():
+        text = pattern.sub(r"\1***", text)
+    return text
+
+
+def hide_secrets(error: BaseException) -> BaseException:
+    """Return an error with secrets hidden in it, and in those that it came of: libraries quote the address that does not answer.
+
+    It is the same error, or, if its text is not made of what can be changed, a `RuntimeError` that says the same.
+
+    >>> hide_secrets(OSError("no route to http://me:s3cret@db"))
+    OSError('no route to http://***@db')
+    """
+    return _safe(error, {})
+
+
+def _safe(error: BaseException, known: dict[int, BaseException]) -> BaseException:
+    if id(error) in known:
+        return known[id(error)]
+    notes = [without_secrets(str(note)) for note in getattr(error, "__notes__", ())]
+    found = known[id(error)] = _rewritten(error)
+    if notes:
+        found.__notes__ = notes
+    for name in ("__cause__", "__context__"):
+        if (cause := getattr(error, name)) is not None:
+            was_hidden = found.__suppress_context__
+            setattr(found, name, _safe(cause, known))
+            found.__suppress_context__ = was_hidden
+    if isinstance(found, BaseExceptionGroup):
+        members = [_safe(each, known) for each in found.exceptions]
+        if any(new is not old for new, old in zip(members, found.exceptions, strict=True)):
+            return found.derive(members)
+    return found
+
+
+def _rewritten(error: BaseException) -> BaseException:
+    for name in ("strerror", "filename", "filename2") if isinstance(error, OSError) else ():
+        if isinstance(was := getattr(error, name), str) and was != (now := without_secrets(was)):
+            setattr(error, name, now)
+    if without_secrets(str(error)) == str(error) and without_secrets(repr(error)) == repr(error):
+        return error
+    text = without_secrets(str(error))
+    error.args = tuple(without_secrets(each) if isinstance(each, str) else each for each in error.args)
+    if str(error) != without_secrets(str(error)):
+        error.args = (text,)
+    if str(error) == without_secrets(str(error)):
+        return error
+    return RuntimeError(f"{type(error).__name__}: {text}").with_traceback(error.__traceback__)
+
+
+@cache
+def _compiled() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, _PATTERNS))
