@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `top`."""
     add = parser.add_argument
     text = "where the job serves its figures, or the folder of its checkpoint (default: %(default)s)"
-    add("job", nargs="?", default=_ADDRESS, metavar="ADDRESS|CHECKPOINT", help=text)
+    add("watched", nargs="?", default=_ADDRESS, metavar="ADDRESS|CHECKPOINT", help=text)
     add("--every", type=float, default=1.0, metavar="SECONDS", help="look again after so long (default: %(default)s)")
     add("--once", action="store_true", help="look once")
     add("--json", action="store_true", help="as JSON, a line for each look")
@@ -39,20 +39,20 @@ def top(options: argparse.Namespace) -> int:
         raise QueryError(f"top looks again after some seconds, not after {options.every!r}", hint="--every 1")
     if options.json or options.once:
         return _print(options)
-    status: Status | str | None = figures_of(options.job)
+    status: Status | str | None = figures_of(options.watched)
     shown, panels = view(sys.stdout), Panels()
     try:
         while True:
             shown.show(_panel(status, panels))
             time.sleep(options.every)
-            status = _again(options.job)
+            status = _again(options.watched)
     finally:
         shown.end()
 
 
 def _print(options: argparse.Namespace) -> int:
     while True:
-        status = figures_of(options.job)
+        status = figures_of(options.watched)
         if options.json:
             print(json.dumps(None if status is None else status.to_json(), ensure_ascii=False), flush=True)
         else:

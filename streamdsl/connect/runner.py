@@ -110,12 +110,12 @@ class Runner:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            if self._settings.metrics or isinstance(self._settings.watch, Live):
-                self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name)))
+            watch = self._settings.watch
+            view = watch if isinstance(watch, Live) else None
+            if self._settings.metrics or view is not None:
+                self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name, view)))
             for sink in chain(*(sinks for _, sinks in self._sinks), *self._sides.values()):
                 held.callback(getattr(sink, "close", _nothing))
-            if isinstance(self._settings.watch, Live):
-                held.callback(self._settings.watch.stop)
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
             held.callback(self._close)
@@ -253,6 +253,7 @@ class Runner:
         self._done = Served(
             done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
         )
+        figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         said = {"micro_batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "bad_records": bad}
         taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
         self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
@@ -260,6 +261,12 @@ class Runner:
             source, first = pending.letters[0]
             why = (bad, first.where, first.reason[:200])
             self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": source})
+        watch, session = self._settings.watch, self._feeder.opened()
+        if isinstance(watch, Live):
+            session.keep_newest()
+        elif watch is not None:
+            measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
+            watch({**figures, **measured})
         if self._monitor is not None:
             since = seconds if pending.begun is None else time.monotonic() - pending.begun
             told = MicroBatch(
@@ -276,23 +283,9 @@ class Runner:
                 positions=self._ledger.last.positions,
             )
             self._monitor.add(told, self._status)
-        self._show({"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}, size, seconds)
-
-    def _show(self, figures: Mapping[str, Any], size: int, seconds: float) -> None:
-        """Hand the figures of a micro-batch to what watches the job."""
-        watch, status = self._settings.watch, None if self._monitor is None else self._monitor.figures.status
-        if isinstance(watch, Live) and status is not None:
-            watch.show(status)
-        elif callable(watch):
-            session = self._feeder.opened()
-            measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
-            watch({**figures, **measured})
 
     def _status(self, sizes: bool = False) -> Status:
-        session = self._feeder.opened()
-        if isinstance(self._settings.watch, Live):
-            session.keep_newest()
-        status = session.status(sizes=sizes)
+        status = self._feeder.opened().status(sizes=sizes)
         return replace(status, sources=with_partitions(status.sources, self._readers, status.unit))
 
     def _sources_now(self) -> Sequence[SourceStatus]:

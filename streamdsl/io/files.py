@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from streamdsl.errors import QueryError, SchemaError
 from streamdsl.extras import need
 from streamdsl.io.columns import Columns, RowColumns
-from streamdsl.monitoring.progress_meter import ProgressMeter
 
 if TYPE_CHECKING:
     from streamdsl.io.layout import PayloadLike
@@ -63,6 +62,8 @@ class Files(ABC):
 
     def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
         """Yield pieces with at least the needed columns, each with its file and the number of its first row in that file."""
+        from streamdsl.monitoring.progress_meter import ProgressMeter
+
         is_one = len(self.paths) == 1
         with ProgressMeter("rows read" if is_one else "files read") as meter:
             for number, path in enumerate(self.paths):

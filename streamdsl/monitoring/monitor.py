@@ -10,6 +10,7 @@ from typing import Final
 from streamdsl.errors import QueryError
 from streamdsl.monitoring.endpoint import Endpoint
 from streamdsl.monitoring.job_figures import JobFigures, MicroBatch, Phase
+from streamdsl.monitoring.live import Live
 from streamdsl.monitoring.logs import JobLog, log_of
 from streamdsl.monitoring.status import SourceStatus, Status
 from streamdsl.monitoring.telemetry import Telemetry
@@ -21,11 +22,17 @@ _EACH: Final = 1.0
 
 
 class Monitor:
-    """Watches a job from its begin until `close`. `metrics` is an address, an `Endpoint`, `"otel"`, or several of these."""
+    """Watches a job from its begin until `close`, and shows it in a live view, if there is one.
 
-    def __init__(self, metrics: str | Endpoint | Sequence[str | Endpoint], job: str) -> None:
+    `metrics` is an address, an `Endpoint`, `"otel"`, or several of these.
+    """
+
+    def __init__(self, metrics: str | Endpoint | Sequence[str | Endpoint], job: str, view: Live | None = None) -> None:
         self.figures = JobFigures()
+        self._view = view
         self._held = ExitStack()
+        if view is not None:
+            self._held.callback(view.stop)
         self._asked = time.monotonic()
         self.telemetry: Telemetry | None = None
         given = [metrics] if isinstance(metrics, (str, Endpoint)) else list(metrics)
@@ -62,6 +69,7 @@ class Monitor:
             self._asked = now
             if found := sources():
                 self.figures.set_sources(found)
+                self._show()
 
     @contextmanager
     def micro_batch(self, number: int) -> Iterator[None]:
@@ -80,5 +88,10 @@ class Monitor:
     def add(self, batch: MicroBatch, take: Callable[[bool], Status]) -> None:
         """Add a micro-batch; `take` gives the status of the session after it, with the bytes of its state if asked for."""
         self.figures.add(batch, self.figures.measured(take))
+        self._show()
         if self.telemetry is not None:
             self.telemetry.add(batch)
+
+    def _show(self) -> None:
+        if self._view is not None and self.figures.status is not None:
+            self._view.show(self.figures.status)

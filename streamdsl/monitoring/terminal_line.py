@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import Final, TextIO
 
@@ -26,7 +25,9 @@ class TerminalLine:
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before."""
-        room = shutil.get_terminal_size().columns - 1
+        from shutil import get_terminal_size
+
+        room = get_terminal_size().columns - 1
         self._write(f"{_CLEAR}{text[:room]}" if self.is_terminal else f"{text}\n")
         self._is_shown = True
 
