@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(options: argparse.Namespace, given: Sequence[str], secrets: dict[str, str]) -> int:
     try:
-        if getattr(options, "job", None):
+        if getattr(options, "named_job", None):
             options = with_job(options, given, secrets)
         status: int = options.run(options)
         sys.stdout.flush()

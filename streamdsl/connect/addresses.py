@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sqlite3
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
 from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
@@ -19,7 +21,7 @@ from streamdsl.connect.readable_files import without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
 from streamdsl.errors import QueryError
 from streamdsl.io.stored_files import is_storage
-from streamdsl.sinks import ParquetTable
+from streamdsl.sinks import DatabaseTable, ParquetTable
 
 
 def _of_topic(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,17 +37,34 @@ def _of_topic(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def _sqlite_rows(
+    path: str, *, table: str, by: str, start: str | None = None, end: str | None = None, where: str | None = None
+) -> Source:
+    return database_rows(_sqlite(path), table, by, start=start, end=end, where=where)
+
+
+def _sqlite_table(path: str, *, table: str) -> Sink:
+    return DatabaseTable(_sqlite(path), table)
+
+
+def _sqlite(path: str) -> Callable[[], sqlite3.Connection]:
+    """Return how to reach the database `sqlite:///trips.db`; a path from the root has a slash more, as in SQLAlchemy."""
+    return lambda: sqlite3.connect(path.removeprefix("/"))
+
+
 _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "csv": csv_file,
     "folder": file_folder,
     "jsonl": jsonl_file,
     "kafka": _of_topic(kafka_topic),
+    "sqlite": _sqlite_rows,
     "stdin": lambda path: stdin_jsonl(),
 }
 _SINKS: Final[dict[str, Callable[..., Sink]]] = {
     "jsonl": JsonlFile,
     "kafka": _of_topic(KafkaTopic),
     "parquet": ParquetTable,
+    "sqlite": _sqlite_table,
     "stdout": lambda path: stdout_jsonl(),
 }
 
@@ -119,6 +138,10 @@ def _made(
             f"a {what} of the kind {scheme!r} has no setting {unknown[0]!r}; its settings are: {', '.join(has) or '(none)'}",
             hint=f"{scheme}://path?setting=value",
         )
+    needed = [each.name for each in named if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    if lacking := [name for name in needed if name not in given]:
+        hint = f"{scheme}://path?{lacking[0]}=value"
+        raise QueryError(f"the address of a {what} of the kind {scheme!r} lacks {', '.join(lacking)}", hint=hint)
     return make(place, **{**{name: each for name, each in wishes.items() if name in has}, **given})
 
 

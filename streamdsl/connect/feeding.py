@@ -11,7 +11,6 @@ from streamdsl.connect.bad_records import halves, is_of_record, record_of, text_
 from streamdsl.connect.commits import MicroBatches
 from streamdsl.connect.position_ledger import Progressed
 from streamdsl.connect.protocols import BadRecord, Batch
-from streamdsl.connect.side_outputs import late_row, letter_row
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.query_session import Session
@@ -32,8 +31,8 @@ class Uncommitted:
 
     progressed: Progressed
     sent: list[Outgoing[Any]] = field(default_factory=list)
-    letters: list[dict[str, Any]] = field(default_factory=list)
-    late: list[dict[str, Any]] = field(default_factory=list)
+    letters: list[tuple[str, BadRecord]] = field(default_factory=list)
+    late: list[tuple[str, Rejected]] = field(default_factory=list)
     rows: int = 0
     batches: int = 0
     begun: float | None = None
@@ -145,7 +144,7 @@ class Feeder:
         return self.session
 
     def _keep_late(self, late: Sequence[Rejected]) -> None:
-        self.pending.late += [late_row(self._fed, each, self.opened().unit) for each in late]
+        self.pending.late += [(self._fed, each) for each in late]
 
     def _feed_or_refuse(self, name: str, data: Any, places: Sequence[str] | _Numbered) -> None:
         """Push a batch; of one that is refused, push all but the records for which it is."""
@@ -195,7 +194,7 @@ class Feeder:
                 f"a record of the source {name!r} cannot be taken, {bad.where}, {text_of(bad.record):.200}: {bad.reason}",
                 hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
             ) from cause
-        self.pending.letters.append(letter_row(name, bad))
+        self.pending.letters.append((name, bad))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from streamdsl.connect.measuring import seconds_of_sinks, with_partitions
 from streamdsl.connect.outbox import Outbox
 from streamdsl.connect.position_ledger import PositionLedger
 from streamdsl.connect.protocols import END, Batch, OpenSource, Sink, Source
-from streamdsl.connect.side_outputs import SideOutput
+from streamdsl.connect.side_outputs import SideOutput, late_row, letter_row
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.errors import CheckpointError, QueryError
@@ -110,17 +110,11 @@ class Runner:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-<<<<<<< HEAD
-            if self._settings.metrics or isinstance(self._settings.watch, Live):
-                self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name)))
-            for sink in chain(*(sinks for _, sinks in self._sinks), *self._sides.values()):
-=======
             watch = self._settings.watch
             view = watch if isinstance(watch, Live) else None
             if self._settings.metrics or view is not None:
                 self._monitor = held.enter_context(closing(Monitor(self._settings.metrics, self._settings.name, view)))
-            for sink in (*(sink for _, sinks in self._sinks for sink in sinks), *self._dead_letters):
->>>>>>> live
+            for sink in chain(*(sinks for _, sinks in self._sinks), *self._sides.values()):
                 held.callback(getattr(sink, "close", _nothing))
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
@@ -229,7 +223,9 @@ class Runner:
         sent = Outgoing.joined(pending.sent, session)
         tables = [sent.to_arrow(), *(other.fetch().to_arrow() for other in session.subscriptions)]
         data = session.snapshot(trust=True)
-        for kind, rows in (("letters", pending.letters), ("late", pending.late)):
+        letters = [letter_row(*letter) for letter in pending.letters]
+        late = [late_row(source, rejected, session.unit) for source, rejected in pending.late]
+        for kind, rows in (("letters", letters), ("late", late)):
             if kind in self._outputs:
                 pending.progressed = self._outputs[kind].store(rows, pending.progressed, self._batches.stream)
         batch = self._batches.commit(tables, data, lambda batch: self._ledger.take(batch, pending.progressed))
@@ -262,11 +258,6 @@ class Runner:
         taken = {"checkpoint_bytes": size, "seconds": round(seconds, 6)}
         self._log.debug("micro-batch %d: %d rows in, %d out", batch, pending.rows, rows_out, extra={**said, **taken})
         if bad:
-<<<<<<< HEAD
-            first = pending.letters[0]
-            why = (bad, first["place"], first["reason"][:200])
-            self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": first["source"]})
-=======
             source, first = pending.letters[0]
             why = (bad, first.where, first.reason[:200])
             self._log.warning("%d records were refused; the first, %s: %s", *why, extra={**said, "source": source})
@@ -276,14 +267,13 @@ class Runner:
         elif watch is not None:
             measured = {"cti": session._egress.cti, "unit": session.unit, "state_bytes": size, "seconds": seconds}
             watch({**figures, **measured})
->>>>>>> live
         if self._monitor is not None:
             since = seconds if pending.begun is None else time.monotonic() - pending.begun
             told = MicroBatch(
                 number=batch,
                 rows_in=pending.rows,
                 rows_out=rows_out,
-                bad_records=Counter(letter["source"] for letter in pending.letters),
+                bad_records=Counter(source for source, _ in pending.letters),
                 seconds=since,
                 commit_seconds=seconds,
                 checkpoint_seconds=durable,

@@ -24,7 +24,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     add_input_options(parser, is_optional=True)
     add = parser.add_argument
-    add("--job", metavar="NAME", help="options by name, in streamdsl.toml or pyproject.toml; those given here count")
+    add(
+        "--job",
+        dest="named_job",
+        metavar="NAME",
+        help="options by name, in streamdsl.toml or pyproject.toml; those given here count",
+    )
     add("--output", type=Path, metavar="PATH", help="where to write")
     add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
     add("--format", choices=(*FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")

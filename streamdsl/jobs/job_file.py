@@ -88,7 +88,7 @@ class JobArguments:
 
 def with_job(options: argparse.Namespace, given: Sequence[str], secrets: dict[str, str]) -> argparse.Namespace:
     """Return the options of a command line that names a job, whose own count; the job's secrets are noted."""
-    job = JobArguments(options.job, options, secrets)
+    job = JobArguments(options.named_job, options, secrets)
     found: argparse.Namespace = options.parser.parse_args([*job.arguments, *given])
     return found
 

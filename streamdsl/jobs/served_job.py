@@ -31,7 +31,15 @@ _OF_FILES: Final[Mapping[str, Any]] = {
     "shards": None,
 }
 """The options of jobs of files, with their defaults."""
-_OWN: Final[Mapping[str, Any]] = {"source": [], "sink": [], "dead_letters": None, "late": None, "once": False, "follow": False}
+_OWN: Final[Mapping[str, Any]] = {
+    "source": [],
+    "sink": [],
+    "dead_letters": None,
+    "late": None,
+    "metrics": [],
+    "once": False,
+    "follow": False,
+}
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +55,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dead-letters", metavar="ADDRESS", help="where records go that are refused; without it they end the job")
     add("--late", metavar="ADDRESS", help="where events go that sources drop or adjust")
+    metrics = "where its figures are served, as 127.0.0.1:9464; or otel"
+    add("--metrics", action="append", default=[], metavar="ADDRESS", help=metrics)
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--once", action="store_true", help="end where nothing is there now; the next run goes on")
     until.add_argument("--follow", action="store_true", help="wait for more where files and folders end")
@@ -88,8 +98,9 @@ def job_of(options: argparse.Namespace) -> ServedJob:
     sides = {name: mistakes.of(_sink, address) for name, address in beside.items()}
     mistakes.refuse()
     assert query is not None
+    kept = {name: getattr(options, name) for name in ("checkpoint", "once", "metrics")}
     every = {} if options.every is None else {"every": options.every}
-    return ServedJob(query, sources, sinks, {"checkpoint": options.checkpoint, "once": options.once, **modes, **every, **sides})
+    return ServedJob(query, sources, sinks, {**kept, **modes, **every, **sides})
 
 
 def report(done: Served) -> None:

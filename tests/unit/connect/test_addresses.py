@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ def test_an_installed_package_brings_a_source_and_a_sink(capsys: pytest.CaptureF
     assert polled.data == [(0, 1, "ticks://here"), (1, 2, "ticks://here")]
     sd.source("ticks").where(lambda e: e != "").serve(source_at("ticks://here", n=1), sink_at("printed://"))
     assert "ticks://here" in capsys.readouterr().out
-    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, kafka, stdin, ticks"):
+    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, kafka, sqlite, stdin, ticks"):
         source_at("tocks://here")
 
 
@@ -81,3 +83,17 @@ def test_a_setting_that_a_kind_does_not_have_is_refused() -> None:
         source_at("stdin://", n=3)
     with pytest.raises(sd.errors.QueryError, match="its settings are: decode, payload, start, end, slack"):
         source_at("kafka://host:9092/readings?slak=10s")
+
+
+def test_tables_of_sqlite_have_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("a.db")) as connection:
+        connection.execute("CREATE TABLE trips (number INTEGER, le INTEGER, fare INTEGER)")
+        connection.execute("INSERT INTO trips VALUES (1, 3, 7), (2, 4, 8)")
+        connection.commit()
+    dear = sd.source("trips", unit="tick").where(lambda e: e.fare > 7)
+    dear.serve(source_at("sqlite:///a.db?table=trips&by=number"), sink_at(f"sqlite:///{tmp_path}/b.db?table=dear"), once=True)
+    with closing(sqlite3.connect("b.db")) as connection:
+        assert connection.execute("SELECT le, fare FROM dear").fetchall() == [(4, 8)]
+    with pytest.raises(sd.errors.QueryError, match="the address of a source of the kind 'sqlite' lacks table, by"):
+        source_at("sqlite:///a.db")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +99,26 @@ def test_what_is_refused_and_what_is_late_goes_beside(folder: Path, capsys: pyte
     assert "line 201 of cars.jsonl" in capsys.readouterr().err
 
 
+def test_figures_are_served_while_it_runs(folder: Path) -> None:
+    pytest.importorskip("prometheus_client")
+    command = [sys.executable, "-m", "streamdsl", "run", "rides:by_road", "--source", "cars.jsonl", "--follow"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    asked = [*command, "--sink", "stdout://", "--metrics", address]
+    job = subprocess.Popen(
+        asked, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    until, text = time.monotonic() + 60, ""
+    while "streamdsl_events_in_total" not in text and time.monotonic() < until:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        time.sleep(0.05)
+    job.send_signal(signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert "streamdsl_events_in_total" in text
+
+
 def test_the_columns_of_times_have_any_names(folder: Path) -> None:
     (folder / "at.jsonl").write_text("".join(json.dumps({"at": row.pop("le"), **row}) + "\n" for row in cars()))
     assert run("--source", "at.jsonl", "--start", "at", "--sink", "out.jsonl") == 0
@@ -117,7 +140,12 @@ def test_the_columns_of_times_have_any_names(folder: Path) -> None:
         ),
         (
             ["--source", "cars.txt", "--sink", "mongo://me:secret@here", "--engine", "spark", "--once"],
-            ["3 mistakes", "no source is known for 'cars.txt'", "no sink is known for 'here'", "--engine is for jobs of files"],
+            [
+                "3 mistakes",
+                "no source is known for 'cars.txt'",
+                "no sink is known for 'mongo://***@here'",
+                "--engine is for jobs of files",
+            ],
         ),
         (
             ["--source", "cars.jsonl", "--sink", "a.jsonl", "--sink", "final=b.jsonl"],
