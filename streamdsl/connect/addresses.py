@@ -14,6 +14,7 @@ from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
 from streamdsl.connect.readable_files import without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
+from streamdsl.connect.websocket import websocket
 from streamdsl.errors import QueryError
 from streamdsl.io.stored_files import is_storage
 from streamdsl.sinks import ParquetTable
@@ -24,6 +25,8 @@ _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "jsonl": jsonl_file,
     "kafka": lambda path, **settings: kafka_topic(*_topic_and_servers(path), **settings),
     "stdin": lambda path, **settings: stdin_jsonl(**settings),
+    "ws": lambda path, **settings: websocket(f"ws://{path}", **settings),
+    "wss": lambda path, **settings: websocket(f"wss://{path}", **settings),
 }
 _SINKS: Final[dict[str, Callable[..., Sink]]] = {
     "jsonl": JsonlFile,
