@@ -19,7 +19,17 @@ from typing import Any, Final
 
 import fsspec
 
-from streamdsl.connect import KafkaTopic, Webhook, calling, database_rows, kafka_topic, server_sent_events, stdin_jsonl, websocket
+from streamdsl.connect import (
+    KafkaTopic,
+    Webhook,
+    calling,
+    database_rows,
+    flight_stream,
+    kafka_topic,
+    server_sent_events,
+    stdin_jsonl,
+    websocket,
+)
 from streamdsl.sinks import DatabaseTable, ParquetEvents
 from streamdsl.sinks.sql_connections import Connect
 from streamdsl.testing import check_sink, check_source
@@ -28,6 +38,7 @@ from tests.kafka_broker import broker, new_topic
 from tests.object_store import object_store
 from tests.postgresql import postgresql
 from tests.unit.connect import test_conformance as files
+from tests.unit.connect import test_flight as flights
 from tests.unit.connect import test_http as http
 from tests.unit.connect import test_object_store as stores
 from tests.unit.connect import test_websocket as sockets
@@ -163,10 +174,13 @@ def of_kafka(folder: Path) -> Iterator[Line]:
 
 
 def of_web(folder: Path) -> Iterator[Line]:
-    """Yield what is held on servers of HTTP and websockets."""
+    """Yield what is held on servers of HTTP, Arrow Flight and websockets."""
     with http.running() as server:
         yield line("server_sent_events", "HTTP", check_source(lambda: server_sent_events(server.url), patience=0.5))
         yield line("Webhook", "HTTP", check_sink(lambda: Webhook(server.url), lambda: http.posted_events(server)))
+    with flights.running() as location:
+        report = check_source(lambda: flight_stream(location, "trips/2026"), patience=1)
+        yield line("flight_stream", "Arrow Flight", report)
     with sockets.running(sockets.Feed()) as url:
         report = check_source(lambda: websocket(url), patience=0.5, gives_again=False)
         yield line("websocket", "websockets", report)

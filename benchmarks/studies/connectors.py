@@ -1,11 +1,12 @@
 """What sources and sinks cost beside loops over the same libraries, and what a job costs, nanoseconds of CPU for each event.
 
-Readings of a thousand sensors. A source is read to its end, and a loop reads the same and makes `(le, fields)` of it; a sink gets
-micro-batches of ten thousand events, and a loop writes the same rows in as many transactions. A job is a filter from a source to
-a `JsonlFile`, with a checkpoint for each micro-batch. Medians of five runs in turns. Kafka is the broker that
+Readings of a thousand sensors, or of a kind that is named: `hot` has nine in ten of one sensor, `nulls` a third of the readings
+without heat, `wide` keys of 64 bits. A source is read to its end, and a loop reads the same and makes `(le, fields)` of it; a
+sink gets micro-batches of ten thousand events, and a loop writes the same rows in as many transactions. A job is a filter from a
+source to a `JsonlFile`, with a checkpoint for each micro-batch. Medians of five runs in turns. Kafka is the broker that
 librdkafka has inside, in this process, whose share is in both columns; it needs confluent-kafka.
 
-    python -m benchmarks.studies.connectors [sources] [sinks] [job]
+    python -m benchmarks.studies.connectors [sources] [sinks] [job] [hot] [nulls] [wide]
 """
 
 from __future__ import annotations
@@ -48,12 +49,21 @@ ROWS: Final = 100_000
 BATCH: Final = 10_000
 RUNS: Final = 5
 FIELDS: Final = ("le", "sensor", "heat")
+KINDS: Final = ("plain", "hot", "nulls", "wide")
 
 
-def readings() -> list[dict[str, Any]]:
+def readings(kind: str = "plain") -> list[dict[str, Any]]:
+    """Return readings of a kind; the fields and their order are the same for all."""
     rng = np.random.default_rng(1)
-    columns = range(ROWS), rng.integers(0, 1_000, ROWS).tolist(), rng.uniform(0, 100, ROWS).tolist()
-    return [{"le": le, "sensor": f"sensor {key}", "heat": heat} for le, key, heat in zip(*columns, strict=True)]
+    keys, heats = rng.integers(0, 1_000, ROWS), rng.uniform(0, 100, ROWS).tolist()
+    names: list[Any] = [f"sensor {key}" for key in keys.tolist()]
+    if kind == "hot":
+        names = [each if is_other else "sensor 0" for each, is_other in zip(names, rng.random(ROWS) < 0.1, strict=True)]
+    elif kind == "nulls":
+        heats = [None if is_null else each for each, is_null in zip(heats, rng.random(ROWS) < 1 / 3, strict=True)]
+    elif kind == "wide":
+        names = rng.integers(-(2**63), 2**63, 1_000)[keys].tolist()
+    return [{"le": le, "sensor": name, "heat": heat} for le, (name, heat) in enumerate(zip(names, heats, strict=True))]
 
 
 def write_files(folder: Path, rows: list[dict[str, Any]]) -> None:
@@ -66,7 +76,7 @@ def write_files(folder: Path, rows: list[dict[str, Any]]) -> None:
     (folder / "parquet").mkdir()
     pq.write_table(pa.Table.from_pylist(rows), folder / "parquet" / "in.parquet")
     with closing(sqlite3.connect(folder / "in.db")) as connection, connection:
-        connection.execute("CREATE TABLE readings (number INTEGER PRIMARY KEY, le INTEGER, sensor TEXT, heat REAL)")
+        connection.execute("CREATE TABLE readings (number INTEGER PRIMARY KEY, le INTEGER, sensor, heat REAL)")
         connection.executemany("INSERT INTO readings VALUES (?, ?, ?, ?)", [(n, *row.values()) for n, row in enumerate(rows)])
 
 
@@ -153,7 +163,7 @@ def json_write(path: Path, tables: list[Any]) -> None:
 
 def sqlite_write(path: Path, tables: list[Any]) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE t (id TEXT, le INTEGER, re INTEGER, sensor TEXT, heat REAL, PRIMARY KEY (id, le))")
+        connection.execute("CREATE TABLE t (id TEXT, le INTEGER, re INTEGER, sensor, heat REAL, PRIMARY KEY (id, le))")
         for table in tables:
             rows = zip(*(table[name].to_pylist() for name in ("id", "le", "re", "sensor", "heat")), strict=True)
             with connection:
@@ -229,7 +239,9 @@ def cpu(run: Callable[[], Any]) -> float:
 
 def jobs(folder: Path, rows: list[dict[str, Any]]) -> None:
     """Print what jobs cost, beside the same query pushed in a loop that keeps nothing."""
-    query = sd.source("readings").where(lambda e: e.heat > 90)
+    has_nulls = any(row["heat"] is None for row in rows)
+    given_rows = sd.source("readings")
+    query = given_rows.where((lambda e: sd.functions.coalesce(e.heat, 0.0) > 90) if has_nulls else (lambda e: e.heat > 90))
     events = [sd.point(n, row["le"], {"sensor": row["sensor"], "heat": row["heat"]}) for n, row in enumerate(rows)]
     given: dict[str, Callable[[], Source]] = {
         "from events in memory": lambda: iterable(events, BATCH),
@@ -253,10 +265,16 @@ def jobs(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Print what words name, else all."""
-    wanted = sys.argv[1:] or ["sources", "sinks", "job"]
+    parts = [each for each in sys.argv[1:] if each not in KINDS] or ["sources", "sinks", "job"]
+    for kind in [each for each in sys.argv[1:] if each in KINDS] or ["plain"]:
+        print(f"\n{kind} readings\n")
+        of_kind(readings(kind), parts)
+
+
+def of_kind(rows: list[dict[str, Any]], wanted: list[str]) -> None:
+    """Print parts of the study for readings of one kind."""
     from tests.kafka_broker import broker, new_topic
 
-    rows = readings()
     with tempfile.TemporaryDirectory() as name, broker() as servers:
         folder = Path(name)
         write_files(folder, rows)

@@ -4,6 +4,7 @@ from streamdsl.connect.addresses import sink_at, source_at
 from streamdsl.connect.callables import calling
 from streamdsl.connect.database_rows import database_rows
 from streamdsl.connect.file_folder import file_folder
+from streamdsl.connect.flight import flight_stream
 from streamdsl.connect.iterables import async_iterable, iterable
 from streamdsl.connect.jsonl_sink import JsonlFile, stdout_jsonl
 from streamdsl.connect.kafka_sink import KafkaTopic
@@ -38,6 +39,7 @@ __all__ = [
     "database_rows",
     "events_of",
     "file_folder",
+    "flight_stream",
     "iterable",
     "jsonl_file",
     "kafka_topic",

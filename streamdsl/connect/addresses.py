@@ -19,6 +19,7 @@ from streamdsl.connect.kafka_source import kafka_topic
 from streamdsl.connect.protocols import Sink, Source
 from streamdsl.connect.readable_files import without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file, stdin_jsonl
+from streamdsl.connect.websocket import websocket
 from streamdsl.errors import QueryError
 from streamdsl.io.stored_files import is_storage
 from streamdsl.sinks import DatabaseTable, ParquetTable
@@ -52,6 +53,16 @@ def _sqlite(path: str) -> Callable[[], sqlite3.Connection]:
     return lambda: sqlite3.connect(path.removeprefix("/"))
 
 
+def _websocket(scheme: str) -> Callable[..., Source]:
+    @functools.wraps(websocket)
+    def made(path: str, **settings: Any) -> Source:
+        return websocket(f"{scheme}://{path}", **settings)
+
+    return made
+
+
+_OF_SERVER: Final = ("ws", "wss")
+"""The kinds whose servers are told what stands behind `?`, so that settings are given by name alone."""
 _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "csv": csv_file,
     "folder": file_folder,
@@ -59,6 +70,8 @@ _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "kafka": _of_topic(kafka_topic),
     "sqlite": _sqlite_rows,
     "stdin": lambda path: stdin_jsonl(),
+    "ws": _websocket("ws"),
+    "wss": _websocket("wss"),
 }
 _SINKS: Final[dict[str, Callable[..., Sink]]] = {
     "jsonl": JsonlFile,
@@ -121,7 +134,7 @@ def _made(
         kind = _suffix(address.partition("?")[0])
         scheme, path = kind if kind in own else "folder", address
     if scheme in own:
-        path, _, query = path.partition("?") if separator else (path, "", "")
+        path, _, query = path.partition("?") if separator and scheme not in _OF_SERVER else (path, "", "")
         make, place, given = own[scheme], path, {**_settings_in(query), **settings}
     elif scheme in others.names:
         make, place, given = others[scheme].load(), address, dict(settings)

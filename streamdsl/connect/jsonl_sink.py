@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from streamdsl.connect.protocols import Sink
-from streamdsl.errors import SinkError
+from streamdsl.connect.readable_files import plain_path
+from streamdsl.errors import QueryError, SinkError
 from streamdsl.io.locks import SHORT, Lock
+from streamdsl.io.stored_files import is_stored
+from streamdsl.redaction import without_secrets
 from streamdsl.sinks.commit_file import as_sink_errors, read_commit, write_commit
 from streamdsl.sinks.last_batch import COMMIT_FIELDS, LastBatch
 from streamdsl.sinks.row_changes import event_table
@@ -42,7 +45,12 @@ class JsonlFile:
     promise: Final = "exactly_once"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
+        if is_stored(path):
+            raise QueryError(
+                f"nothing can be appended to {without_secrets(os.fspath(path))}",
+                hint="ParquetEvents writes new files",
+            )
+        self.path = Path(plain_path(path)).absolute()
         self._commit = self.path.with_name(f".{self.path.name}.commit")
 
     def __repr__(self) -> str:

@@ -42,7 +42,7 @@ def test_an_installed_package_brings_a_source_and_a_sink(capsys: pytest.CaptureF
     assert polled.data == [(0, 1, "ticks://here"), (1, 2, "ticks://here")]
     sd.source("ticks").where(lambda e: e != "").serve(source_at("ticks://here", n=1), sink_at("printed://"))
     assert "ticks://here" in capsys.readouterr().out
-    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, kafka, sqlite, stdin, ticks"):
+    with pytest.raises(sd.errors.QueryError, match="the kinds are: csv, folder, jsonl, kafka, sqlite, stdin, ticks, ws, wss"):
         source_at("tocks://here")
 
 
@@ -52,6 +52,7 @@ def test_paths_are_known_by_their_suffix(tmp_path: Path) -> None:
     assert repr(source_at("s3://bucket/a.csv.gz")) == "csv_file('s3://bucket/a.csv.gz')"
     assert repr(source_at("gs://bucket/trips")) == "file_folder('gs://bucket/trips')"
     assert repr(source_at("a.jsonl.gz")) == "jsonl_file('a.jsonl.gz')"
+    assert repr(source_at("wss://me:secret@host/trips")) == "websocket('wss://host/trips')"
     assert repr(source_at("stdin://")) == "stdin_jsonl()"
     assert repr(sink_at(f"parquet://{tmp_path}")).startswith("ParquetTable(")
 
