@@ -33,6 +33,8 @@ MOST_LINES: Final = 40
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _CHART_ID: Final = re.compile(r"\baltair-viz-[0-9a-f]{32}\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
+_BYTES: Final = re.compile(r"(&quot;,)\d+(?=,\[(?:&quot;|\]))")
+"""The bytes of an operator on the debugger's page, which each version of Python counts otherwise."""
 _OF_THE_MACHINE: Final = re.compile(r"(?<![\w.])/(?:home|tmp|root|usr|var|work|Users)/")
 
 
@@ -85,13 +87,13 @@ def _stable(value: Any, ids: dict[str, str]) -> Any:
 
 
 def shown(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
-    """Return all that is stored of outputs, by cell, output and kind, as lines."""
+    """Return all that is stored of outputs, by cell, output and kind, as lines, but for bytes of states."""
     found = {}
     for number, cell in enumerate(notebook.cells):
         for place, output in enumerate(cell.get("outputs", ())):
             kinds = {"stdout": output.text} if output.output_type == "stream" else output.data
             for kind, value in sorted(kinds.items()):
-                found[f"cell {number} ({cell.id}), output {place}, {kind}"] = str(value).splitlines()
+                found[f"cell {number} ({cell.id}), output {place}, {kind}"] = _BYTES.sub(r"\1...", str(value)).splitlines()
     return found
 
 

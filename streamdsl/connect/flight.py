@@ -13,7 +13,7 @@ from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Source
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need_pyarrow
-from streamdsl.io.stored_files import without_secrets
+from streamdsl.redaction import without_secrets
 
 _AHEAD: Final = 2
 """The number of batches that are read before they are asked for."""

@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from streamdsl.debugger.answers import row_text
 from streamdsl.errors import QueryError, UserCodeError
-from streamdsl.temporal import CHTRow, Lifetime, payload_key
+from streamdsl.temporal import CHTRow, Lifetime, Unit, payload_key
 
 R = TypeVar("R")
 _LISTED: Final = 5
@@ -34,17 +35,17 @@ def matching(wanted: Callable[..., object], question: str) -> Callable[[CHTRow[A
     return holds_for
 
 
-def the_only(found: Sequence[R], shown: Callable[[R], str], what: str, hint: str) -> R:
+def the_only(found: Sequence[R], row_of: Callable[[R], CHTRow[Any]], unit: Unit | None, what: str, hint: str) -> R:
     """Return the only one that was found; raises `QueryError` for none, and for several, which it lists."""
     if len(found) == 1:
         return found[0]
     if not found:
         raise QueryError(f"the predicate holds for no {what}", hint=hint)
     more = f", and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    listed = "; ".join(shown(each) for each in found[:_LISTED])
+    listed, le = "; ".join(row_text(row_of(each), unit) for each in found[:_LISTED]), row_of(found[0]).le
     raise QueryError(
         f"the predicate holds for {len(found)} {what}s: {listed}{more}",
-        hint="say more of the one that is meant, also of its lifetime: lambda e, life: e.n == 2 and life.le == 0",
+        hint=f"say more of the one that is meant, also of its lifetime: lambda e, life: ... and life.le == {le:_}, for the first",
     )
 
 

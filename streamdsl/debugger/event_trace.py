@@ -289,14 +289,14 @@ class EventTrace(Completed, Displayed):
             ever = (row for push in self.recording.pushes for row, n in _changes(push) if n > 0 and row.le < row.re)
             found = distinct(filter(holds, ever))
         hint = "trace.why_not(predicate) says why an answer is missing"
-        return the_only(found, lambda row: row_text(row, self.recording.unit), "output row", hint)
+        return the_only(found, lambda row: row, self.recording.unit, "output row", hint)
 
     def _chosen_input(self, wanted: Callable[..., object]) -> Event[Any]:
         """Return the insertion for whose row a predicate holds."""
         holds = matching(wanted, "effects")
         found = [row for row in self._moment().rows if holds(row.row)]
-        unit, hint = self.recording.unit, "trace.input has the events that came in"
-        return the_only(found, lambda row: row_text(row.row, unit), "input row", hint).events[0]
+        hint = "trace.input has the events that came in"
+        return the_only(found, lambda row: row.row, self.recording.unit, "input row", hint).events[0]
 
     def _as_row(self, row: tuple[Any, Any, Any]) -> CHTRow[Any]:
         try:

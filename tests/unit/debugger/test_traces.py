@@ -524,9 +524,17 @@ def test_a_predicate_chooses_the_one_row_that_is_asked_about() -> None:
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda t: t.why(lambda e: e.n > 0), QueryError, r"2 output rows: \[0, 10\) n=1; \[10, 20\) n=2\nHint: say more"),
+        (
+            lambda t: t.why(lambda e: e.n > 0),
+            QueryError,
+            r"2 output rows: \[0, 10\) n=1; \[10, 20\) n=2\nHint: .* and life.le == 0, ",
+        ),
         (lambda t: t.why(lambda e: e.n > 7), QueryError, r"no output row\nHint: trace.why_not"),
-        (lambda t: t.effects(lambda e: e > 1), QueryError, r"2 input rows: \[13, 14\) 2; \[14, 15\) 3"),
+        (
+            lambda t: t.effects(lambda e: e > 1),
+            QueryError,
+            r"2 input rows: \[13, 14\) 2; \[14, 15\) 3\nHint: .* and life.le == 13, ",
+        ),
         (lambda t: t.effects(lambda e: e > 7), QueryError, r"no input row\nHint: trace.input has"),
         (lambda t: t.why(lambda row: row.payload.n == 1), QueryError, "takes the payload, which has no 'payload'"),
         (lambda t: t.why(lambda row: row.le == 0), QueryError, "lambda e, life: life.le == 0"),
