@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from streamdsl.engine.batch import Batch
+import numpy as np
+
+from streamdsl.engine.batch import Batch, PointBatch
+from streamdsl.engine.ids import PairIds
 from streamdsl.engine.ingress import Ingress
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
@@ -58,12 +61,12 @@ class ReadWork:
         ways = [(each, each.router()) for each in self.inputs]
         for number, bound in self.bounds:
             ingress = Ingress(self.source, self.unit)
-            ingress.numbers.next = number * _NUMBERS
             for read in bound.parts(_ROWS):
                 found: PartsOf = defaultdict(lambda: defaultdict(list))
                 for piece in ingress.stage(read):
+                    numbered = _numbered(piece.batch, number * _NUMBERS)
                     for each, router in ways:
-                        for shard, rows in self._split(each, router, piece.batch).items():
+                        for shard, rows in self._split(each, router, numbered).items():
                             found[each.stage, shard][each.name].append(rows)
                 ingress.commit()
                 yield found
@@ -73,3 +76,13 @@ class ReadWork:
             passed = router.passed(rows)
             return {self.own_shard: passed} if len(passed) else {}
         return router.split(rows, each.shards)
+
+
+def _numbered(rows: Batch, first: int) -> Batch:
+    """Return rows of a file, which are numbered from 0 on, with numbers from another one on."""
+    if type(rows) is PointBatch:
+        return PointBatch(rows.first + first, rows.le, rows.table, None, rows.rows)
+    ids = rows.ids
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
+        return rows.with_ids(ids + first)
+    return rows.with_ids(PairIds(np.full(len(rows), first), ids)) if len(rows) else rows

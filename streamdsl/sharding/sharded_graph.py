@@ -202,9 +202,9 @@ class ShardedGraph(Graph):
         answers, self._read = [each for each in self._read if each is not None], []
         found: PartsOf = defaultdict(lambda: defaultdict(list))
         for answer in answers:
-            for place, named in answer.items():
+            for shard_place, named in answer.items():
                 for name, rows in named.items():
-                    found[place][name] += rows
+                    found[shard_place][name] += rows
         return found if answers else None
 
     def _take_due(self, place: int) -> None:
