@@ -33,6 +33,7 @@ Times: TypeAlias = tuple[str | None, str | None, str | None]
 """The fields of a row for its application time, system time and batch; None if there is no such field."""
 
 ENGINES: Final = get_args(EngineName)
+MOST_WORKERS: Final = 256
 
 
 def run(
@@ -185,8 +186,11 @@ def checked_workers(workers: object, engine: str = "local") -> int | None:
     """Return a number of workers that was asked for, None for none; raises `QueryError` for what is none."""
     if workers is None:
         return None
-    if type(workers) is not int or workers < 1:
-        raise QueryError(f"workers is a number of processes, not {workers!r}", hint="run(workers=2), or leave it out")
+    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
+        raise QueryError(
+            f"workers is a number of processes, from 1 to {MOST_WORKERS}, not {workers!r:.80}",
+            hint="workers=2, or as many as there are cores; or leave it out",
+        )
     if engine != "local":
         raise QueryError(f"the engine {engine!r} has no workers here; those of Spark are its own", hint='run(engine="local")')
     need("cloudpickle", "workers", "workers")

@@ -1,6 +1,6 @@
-"""Two workers beside one process: seconds of a run, its rows routed by key, and what the session's process and the workers compute.
+"""Two workers beside one process: seconds of runs whose rows are routed by key.
 
-A join by key, sessions, extremes and totals of groups, by a key that is an integer or a text, and a lambda that runs as Python. For each:
+A join by key, sessions, extremes and totals of groups, by an integer or a text, and a lambda that runs as Python. For each:
 seconds without workers and with two, the quotient, and the seconds of processor time of the session's process and of each worker.
 The argument is the number of rows.
 

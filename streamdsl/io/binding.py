@@ -59,6 +59,7 @@ class Bound:
 
     `narrow`, for an input in columns, returns the same input as records of a subset of the fields, and reads only these.
     `reread`, for one that was read without a payload or a unit, reads it with those of the source that it is bound to.
+    `apart` returns the inputs that it is made of, if there are several whose rows have no order among one another.
 
     >>> bound = Bound("tick", None, lambda: iter([[Insert("a", 1, 5, "x")]]))
     >>> list(bound.events()) == list(bound.events())
@@ -71,6 +72,7 @@ class Bound:
     size_hint: int | None = None
     narrow: Callable[[Schema], Bound] | None = None
     reread: Callable[[Schema | None, Unit | None], Bound] | None = None
+    apart: Callable[[], Sequence[Bound]] | None = None
 
     def pieces(self) -> Iterator[Piece]:
         """Read the input from its beginning, piece by piece; times are int ticks."""

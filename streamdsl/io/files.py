@@ -36,6 +36,9 @@ class Files(ABC):
     in_columns: ClassVar[bool] = False
     """Whether columns that are not needed are skipped cheaply."""
 
+    apart: ClassVar[bool] = True
+    """Whether what a file is read as does not depend on the others, so that each may be read by another process."""
+
     @abstractmethod
     def read(self, path: str, needed: Sequence[str] | None, rows: int) -> Iterator[Columns]:
         """Yield a file in pieces of at most so many rows, with at least the needed columns.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeAlias
@@ -68,6 +70,15 @@ class PartitionedFiles:
         for path, values in self._values.items():
             place = f"the folder of {path}"
             self._values[path] = {name: parsed(text, kinds.get(name, "text"), place, name) for name, text in values.items()}
+
+    def one_by_one(self) -> list[PartitionedFiles]:
+        """Return the files one by one; none where they are not known apart from one another, or there is only one."""
+        return [self._only(path) for path in self._files.paths] if self._files.apart and len(self._files.paths) > 1 else []
+
+    def _only(self, path: str) -> PartitionedFiles:
+        found = copy(self)
+        found._files = replace(self._files, paths=[path])
+        return found
 
     @property
     def rows(self) -> int | None:

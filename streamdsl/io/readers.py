@@ -342,7 +342,10 @@ def _in_files(files: PartitionedFiles, layout: Layout | PhysicalLayout) -> Bound
     narrow = None
     if isinstance(layout, Layout) and files.in_columns:
         narrow = lambda less: _in_files(files, layout.narrowed(less))  # noqa: E731
-    return Bound(layout.unit, layout.payloads.schema, pieces, files.rows, narrow)
+    apart = None
+    if isinstance(layout, Layout):
+        apart = lambda: [_in_files(each, layout) for each in files.one_by_one()]  # noqa: E731
+    return Bound(layout.unit, layout.payloads.schema, pieces, files.rows, narrow, apart=apart)
 
 
 def read_frame(

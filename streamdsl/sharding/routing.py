@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import Graph, lower
 from streamdsl.engine.operator import Piece
+from streamdsl.engine.row_batch import RowBatch
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.evaluate import RowError
 from streamdsl.plan.node import Node, Source, sources
@@ -26,8 +27,22 @@ class Router:
         self.partitioning = partitioning
         self._name = next(iter(sources(pushed_down)))
 
+    def split(self, rows: Batch, shards: int) -> dict[int, Batch]:
+        """Return the rows of each shard that has some, after what is pushed down."""
+        rows = self.passed(rows)
+        if not len(rows):
+            return {}
+        if shards == 1:
+            return {0: rows}
+        places = self.shard_indexes(rows, None, shards)
+        order = np.argsort(places.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
+        stops = np.searchsorted(places[order], np.arange(shards + 1)).tolist()
+        ranges = zip(range(shards), stops, stops[1:], strict=False)
+        return {shard: rows.take(order[start:stop]) for shard, start, stop in ranges if stop > start}
+
     def passed(self, rows: Batch) -> Batch:
         """Return the rows that what is pushed down leaves."""
+        rows = rows.columns if type(rows) is RowBatch else rows
         if self.graph is None or not len(rows):
             return rows
         (out,) = self.graph.step({self._name: Piece(rows, MIN_TIME)}, {self._name: MIN_TIME})

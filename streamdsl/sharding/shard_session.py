@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,8 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.plan.node import Node
-
-Place: TypeAlias = tuple[int, int]
-"""The number of a stage, and that of a shard."""
+from streamdsl.sharding.part_reader import PartsOf, Place, ReadWork
+from streamdsl.sharding.worker_pipe import alone
 
 
 class ShardOutput(NamedTuple):
@@ -106,6 +106,8 @@ class ShardHost:
         works = list(works)
         self._shards = {(stage, shard): ShardSession(works[stage], shard) for stage, shard in places}
         self._labels: dict[int, str] = {}
+        self._reading: Iterator[PartsOf] | None = None
+        self._read: PartsOf = defaultdict(lambda: defaultdict(list))
         for place, state in places.items():
             if state is not None:
                 Checkpoint(state).lay_over(self._shards[place], trust, types)
@@ -116,9 +118,35 @@ class ShardHost:
             self._labels = {each: label for shard in self._shards.values() for each, label in shard.table_labels().items()}
         return self._labels.get(id(table))
 
+    def read(self, work: ReadWork | None) -> PartsOf | None:
+        """Read on, from the beginning of what is given; return the rows for shards of other processes, None at the end.
+
+        Those of the shards that are here come in with the next step.
+        """
+        self._reading = self._reading if work is None else work.parts()
+        found = None if self._reading is None else next(self._reading, None)
+        if found is None:
+            return None
+        for place, named in found.items():
+            if place in self._shards:
+                for name, rows in named.items():
+                    self._read[place][name] += rows
+        return {
+            place: {name: list(map(alone, rows)) for name, rows in named.items()}
+            for place, named in found.items()
+            if place not in self._shards
+        }
+
+    def _with_read(self, place: Place, rows: Mapping[str, Batch]) -> Mapping[str, Batch]:
+        """Return the rows of a step, and those that were read here."""
+        read = self._read.pop(place, {})
+        names = dict.fromkeys([*rows, *read])
+        return {name: Batch.concat([*([rows[name]] if name in rows else []), *read.get(name, [])]) for name in names}
+
     def step(self, step: ShardStep) -> dict[int, ShardOutput]:
         """Run a step, and return what each shard sends."""
-        return {shard: self._shards[step.stage, shard].take(rows, step) for shard, rows in step.rows.items()}
+        steps = [((step.stage, shard), shard, rows) for shard, rows in step.rows.items()]
+        return {shard: self._shards[place].take(self._with_read(place, rows), step) for place, shard, rows in steps}
 
     def snapshot(self, types: Iterable[type], trust: bool) -> dict[Place, bytes]:
         """Return the state of each shard."""

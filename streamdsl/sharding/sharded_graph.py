@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,15 +14,17 @@ from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.expr.table import object_column
+from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.sharding.local_cut import runs_here
+from streamdsl.sharding.part_reader import PartsOf, Place, ReadInput, ReadWork
 from streamdsl.sharding.plan_stages import PlanStage, StageInput, cut_into_stages
 from streamdsl.sharding.routing import Router
-from streamdsl.sharding.shard_session import Place, ShardHost, ShardOutput, ShardStep, StageWork
+from streamdsl.sharding.shard_session import ShardHost, ShardOutput, ShardStep, StageWork
 from streamdsl.sharding.worker_pipe import alone
 from streamdsl.sharding.workers import Crew
-from streamdsl.temporal import MIN_TIME
+from streamdsl.temporal import MIN_TIME, Unit
 
 _AT_ONCE: Final = 8 * SLICE
 """The rows of a run that are sent at once: while a worker runs them, the next are on their way."""
@@ -40,10 +42,15 @@ class RunningStage:
         self.is_here = runs_here(stage)
         self.shards = 1 if self.is_here else shards
         self.inputs: list[tuple[StageInput, Router]] = []
+        self.read: list[tuple[StageInput, ReadInput]] = []
+        """The inputs of sources, as workers read them."""
         for each in stage.inputs:
             known = {id(node): names[id(stage.written(node))] for node in each.pushed_down.walk_all() if node.inputs}
             pushed = each.pushed_down if isinstance(each.origin, Source) else _source_of(each)
             self.inputs.append((each, Router(pushed, each.partitioning, known)))
+            if isinstance(each.origin, Source):
+                texts = tuple(known.get(id(node), "") for node in pushed.walk_all())
+                self.read.append((each, ReadInput(number, each.name, pushed, each.partitioning, texts, self.shards)))
         self._tells_high_water = policy.by_end and self.shards > 1
         self.sent: list[ShardOutput] = [_BEFORE] * self.shards
         self._ctis: dict[str, int] = {}
@@ -53,8 +60,13 @@ class RunningStage:
         known = (names.get(id(self.stage.written(node)), "") for node in self.stage.plan.walk_all())
         return StageWork(self.stage.plan, tuple(known), policy, options)
 
-    def steps(self, given: Mapping[int, ShardOutput], ending: bool, at_once: int | None) -> Iterator[ShardStep]:
-        """Yield the steps for what its origins have sent, the last one with the CTIs; none if nothing has changed."""
+    def steps(
+        self, given: Mapping[int, ShardOutput], read: PartsOf | None, ending: bool, at_once: int | None
+    ) -> Iterator[ShardStep]:
+        """Yield the steps for what its origins have sent, the last one with the CTIs; none if nothing has changed.
+
+        `read` has the rows that workers have read for shards of others, None where none have read any.
+        """
         ctis = {each.name: given[id(each.origin)].cti for each, _ in self.inputs}
         finals = {each.name: given[id(each.origin)].final for each, _ in self.inputs}
         before = {name: self._ctis.get(name, MIN_TIME) for name in ctis}
@@ -65,7 +77,9 @@ class RunningStage:
                 yield ShardStep(self.number, self._split(each.name, router, part), before, {}, False)
             for shard, named in self._split(each.name, router, last).items():
                 rows_of[shard].update(named)
-        if ending or ctis != self._ctis:
+        for (_, shard), read_rows in (read or {}).items():
+            rows_of[shard].update({name: JoinedBatches(parts) for name, parts in read_rows.items()})
+        if ending or read is not None or ctis != self._ctis:
             for shard in range(self.shards):
                 rows_of.setdefault(shard, {})
         self._ctis = ctis
@@ -74,19 +88,11 @@ class RunningStage:
 
     def _split(self, name: str, router: Router, rows: Batch) -> dict[int, dict[str, Batch]]:
         """Return the rows of each shard that has some."""
-        rows = router.passed(rows.columns if type(rows) is RowBatch else rows)
-        if not len(rows):
-            return {}
-        if self.shards == 1:
-            return {0: {name: rows}}
-        places = router.shard_indexes(rows, None, self.shards)
-        order = np.argsort(places.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
-        stops = np.searchsorted(places[order], np.arange(self.shards + 1)).tolist()
-        parts = {shard: rows.take(order[stops[shard] : stops[shard + 1]]) for shard in range(self.shards)}
-        if self._tells_high_water:
-            latest = _noop(rows.take(np.array([rows.le.argmax()])))
-            parts = {shard: Batch.concat([part, latest]) for shard, part in parts.items()}
-        return {shard: {name: alone(part)} for shard, part in parts.items() if len(part)}
+        parts = router.split(rows, self.shards)
+        if self._tells_high_water and parts:
+            latest = _noop(max(parts.values(), key=lambda part: part.high_water))
+            parts = {shard: Batch.concat([*([parts[shard]] if shard in parts else []), latest]) for shard in range(self.shards)}
+        return {shard: {name: alone(part)} for shard, part in parts.items()}
 
     def take(self, answers: Iterable[Mapping[int, ShardOutput]]) -> ShardOutput:
         """Return what all shards together have sent, given the answers to steps."""
@@ -110,7 +116,8 @@ class RunningStage:
 
 
 def _noop(rows: Batch) -> Batch:
-    """Return changes that say only that rows with these LEs have come."""
+    """Return a change that says only that the latest of some rows has come."""
+    rows = rows.take(np.array([rows.le.argmax()]))
     ids = rows.ids if isinstance(rows.ids, np.ndarray) else object_column(rows.ids.tolist())
     return Batch(ids, rows.le, rows.re_new, rows.re_new, rows.table)
 
@@ -142,6 +149,10 @@ class ShardedGraph(Graph):
         is_cut = in_parts and not any(node.shows_unmatched for node in plan.walk_all())
         self._at_once = _AT_ONCE if is_cut else None
         self._final = MIN_TIME
+        self._ctis = dict.fromkeys(whole.sources, MIN_TIME)
+        self._early: list[Batch] = []
+        self._due: dict[int, None] = {}
+        self._read: list[PartsOf | None] = []
         self.running = [RunningStage(n, each, names, policy, shards) for n, each in enumerate(cut_into_stages(plan, True).all())]
         self.works = [each.work(names, policy, options) for each in self.running]
         self.crew = Crew(workers)
@@ -164,14 +175,54 @@ class ShardedGraph(Graph):
     def _worker_of(self, shard: int) -> int:
         return shard % len(self.crew.workers)
 
+    def read(self, source: Source, unit: Unit | None, bounds: Sequence[Bound]) -> None:
+        """Let workers read a source, each some of its inputs; what they send comes out with the next step."""
+        inputs = [how for stage in self.running for each, how in stage.read if each.origin == source]
+        numbered = list(enumerate(bounds))
+        n = len(self.crew.workers)
+        works: list[ReadWork | None] = [ReadWork(source, unit, numbered[place::n], inputs, place) for place in range(n)]
+        try:
+            self._ask_to_read(works)
+            while (read := self._take_read()) is not None:
+                self._ask_to_read([None] * n)
+                self._early.append(self._stepped({}, self._ctis, read).batch)
+        except BaseException:
+            self.crew.release()
+            raise
+
+    def _ask_to_read(self, works: Sequence[ReadWork | None]) -> None:
+        for worker, work in zip(self.crew.workers, works, strict=True):
+            worker.ask("read", work)
+        self._due = dict.fromkeys(range(len(works)))
+
+    def _take_read(self) -> PartsOf | None:
+        """Return what workers have read for shards of others, None where all have come to their ends."""
+        for place in list(self._due):
+            self._take_due(place)
+        answers, self._read = [each for each in self._read if each is not None], []
+        found: PartsOf = defaultdict(lambda: defaultdict(list))
+        for answer in answers:
+            for shard_place, named in answer.items():
+                for name, rows in named.items():
+                    found[shard_place][name] += rows
+        return found if answers else None
+
+    def _take_due(self, place: int) -> None:
+        """Take the answer of a worker that was asked to read before all else."""
+        if place in self._due:
+            del self._due[place]
+            self._read.append(self.crew.workers[place].answer())
+
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         try:
-            return [self._stepped(pieces, ctis)]
+            batch, cti = self._stepped(pieces, ctis)
+            early, self._early, self._ctis = self._early, [], dict(ctis)
+            return [Piece(JoinedBatches([*early, batch]) if any(map(len, early)) else batch, cti)]
         except BaseException:  # the session has failed, and answers may be on their way
             self.crew.release()
             raise
 
-    def _stepped(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> Piece:
+    def _stepped(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int], read: PartsOf | None = None) -> Piece:
         ending = any(operator.ending for operator in self.operators)
         found: dict[int, ShardOutput] = {}
         for stage in self.running:
@@ -183,7 +234,8 @@ class ShardedGraph(Graph):
                 elif len(found[id(each.origin)].batch):
                     sent = found[id(each.origin)]
                     found[id(each.origin)] = sent._replace(batch=_spelled(sent.batch))
-            found[id(stage.stage)] = stage.take(self._answers(stage, stage.steps(found, ending, self._at_once)))
+            mine = None if read is None or not stage.read else {place: read[place] for place in read if place[0] == stage.number}
+            found[id(stage.stage)] = stage.take(self._answers(stage, stage.steps(found, mine, ending, self._at_once)))
         last = found[id(self.running[-1].stage)]
         self._final = last.final
         return Piece(last.batch, last.cti)
@@ -210,6 +262,7 @@ class ShardedGraph(Graph):
     def _answer(self, places: list[int]) -> dict[int, ShardOutput]:
         found: dict[int, ShardOutput] = {}
         for place in places:
+            self._take_due(place)
             found.update(self.crew.workers[place].answer())
         return found
 

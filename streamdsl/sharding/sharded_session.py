@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,8 +18,8 @@ from streamdsl.engine.query_session import Session
 from streamdsl.engine.run import run_outputs
 from streamdsl.engine.state.checkpoint import OF_SHARDS, Checkpoint
 from streamdsl.errors import CheckpointError
-from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node
+from streamdsl.io.binding import Bound, Piece
+from streamdsl.plan.node import Node, Source, sources
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.result import Result
 from streamdsl.sharding.local_cut import uses_workers
@@ -41,6 +42,22 @@ def run_sharded(
         graphs.append(ShardedGraph(only, policy, options or {}, workers, workers, in_parts=True))
         return graphs[0]
 
+    def read(source: Source, bound: Bound) -> Bound:
+        """Return an input that workers read when it would be pushed, if it is made of several."""
+        (only,) = plan.parts
+        if bound.apart is None or source.progress is not None or any(node.shows_unmatched for node in only.walk_all()):
+            return bound
+        if len(parts := bound.apart()) < 2:
+            return bound
+
+        def pieces() -> Iterator[Piece]:
+            graphs[0].read(source, source.time_unit or bound.unit, parts)
+            return iter(())
+
+        return replace(bound, reader=pieces)
+
+    named = sources(plan.parts[0])
+    bindings = {name: read(named[name], bound) if name in named else bound for name, bound in bindings.items()}
     try:
         return run_outputs(plan, bindings, until, options, lowered)
     finally:

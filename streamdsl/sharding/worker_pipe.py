@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import cloudpickle
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, PointBatch
+from streamdsl.engine.batch import EMPTY, Batch, JoinedBatches, PointBatch
 from streamdsl.engine.ids import DeferredIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.row_batch import RowBatch
@@ -79,7 +79,8 @@ class Ending:
     def _part(self, size: int) -> Any:
         if (ring := self._ring_for(size)) is None:
             return _filled(self.pipe, size)
-        return ring.take(*_filled(self.pipe, _SIZE.itemsize).view(_SIZE).tolist(), size)
+        (place,) = _filled(self.pipe, _SIZE.itemsize).view(_SIZE).tolist()
+        return ring.take(place, size)
 
     def parsed(self, raw: list[Any]) -> Any:
         """Return a message that `raw` has read."""
@@ -114,10 +115,17 @@ def _reduced_points(points: PointBatch) -> Any:
     return PointBatch, (points.first, points.le, points.table, points.keys, points.rows)
 
 
+def _reduced_joined(joined: JoinedBatches) -> Any:
+    """Return what makes joined batches again, which are not concatenated for that."""
+    return JoinedBatches, (joined.parts,)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
 
-    dispatch_table = ChainMap({CodeType: _reduced_code, PointBatch: _reduced_points}, cloudpickle.Pickler.dispatch_table)
+    dispatch_table = ChainMap(
+        {CodeType: _reduced_code, PointBatch: _reduced_points, JoinedBatches: _reduced_joined}, cloudpickle.Pickler.dispatch_table
+    )
 
     def __init__(self, out: BinaryIO, label: Label | None, take: Callable[[Any], object]) -> None:
         super().__init__(out, protocol=5, buffer_callback=take)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import CheckpointError, QueryError, UserCodeError, WorkerError
+from streamdsl.errors import CheckpointError, EventError, QueryError, UserCodeError, WorkerError
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from streamdsl.testing.random_orders import arrival_order
@@ -178,6 +178,45 @@ def test_frames_go_to_workers_in_columns() -> None:
         pd.testing.assert_frame_equal(each.run({"rows": frame}, workers=2).to_pandas(), each.run({"rows": frame}).to_pandas())
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_workers_read_files_themselves(suffix: str, workers: int, tmp_path: Path) -> None:
+    """Each file is read by a worker, in any order; rows meet those of the other files with their keys."""
+    for part in range(4):
+        n = 300 * part
+        frame = pd.DataFrame({"start": np.arange(n) // 4 + part, "k": [f"k{i % 7}" for i in range(n)], "v": np.arange(n) % 19})
+        if suffix == "parquet":
+            frame.to_parquet(tmp_path / f"{part}.parquet")
+        else:
+            frame.to_json(tmp_path / f"{part}.jsonl", orient="records", lines=True)
+    rows = sd.source("rows", start="start")
+    counts = rows.where(lambda e: e.v != 3).group_by("k").session_window(2).aggregate(n=sd.count(), most=sd.max(lambda e: e.v))
+    queries = [
+        counts,
+        rows.alter_duration(2).join(rows.where(lambda e: e.v == 5), on="k", select=lambda a, b: (a.v, b.v)),
+        rows.select(lambda e: e.v * 2 if e.v else "none"),
+        counts.group_by("n").snapshot_window().aggregate(m=sd.count()),
+        counts.snapshot_window().aggregate(m=sd.count()),
+        rows.left_join(rows.where(lambda e: e.v > 9), on="k", select=lambda a, b: (a.v, 0 if b is None else b.v)),
+    ]
+    for query in queries:
+        inputs = {"rows": sd.sources.from_files(sorted(tmp_path.iterdir())[1:], start="start")}
+        assert_cht_equal(query.run(inputs, workers=workers).cht(), query.run(inputs).cht())
+
+
+def test_what_is_wrong_in_a_file_that_a_worker_reads_is_said_as_ever(tmp_path: Path) -> None:
+    for part, end in enumerate((5, 1)):
+        pd.DataFrame({"le": [2], "re": [end], "k": ["a"], "v": [1]}).to_parquet(tmp_path / f"{part}.parquet")
+    inputs = {"s": sd.sources.from_parquet(tmp_path, start="le", end="re", unit="tick")}
+    said = []
+    for workers in (None, 2):
+        with pytest.raises(EventError) as raised:
+            SUMS.run(inputs, workers=workers)
+        said.append(str(raised.value))
+    assert "event 1 at source 's' is refused: its LE 2 is after its RE 1" in said[0]
+    assert said[1] == said[0].replace("event 1 ", "event 0 ").replace("id=1", "id=0")  # in a worker: the row's number in its file
+
+
 def test_an_error_of_user_code_in_a_worker_is_raised_in_the_session() -> None:
     query = S.group_by("k").session_window(3).aggregate(n=sd.count()).select(lambda e: 1 // (e.n - 2) if e else 0)
     rows = [sd.point(f"{n}", n, {"k": "a", "v": n}) for n in (1, 2)]
@@ -277,7 +316,7 @@ def test_what_cannot_be_cut_is_refused(query: sd.Stream[Any], why: str) -> None:
             call()
 
 
-@pytest.mark.parametrize("n", [0, -1, True, 1.5, "2"])
+@pytest.mark.parametrize("n", [0, -1, True, 1.5, "2", 10**30])
 def test_a_number_of_workers_is_a_whole_one(n: Any) -> None:
     with pytest.raises(QueryError, match=r"workers is a number of processes"):
         SUMS.open(workers=n)

@@ -27,6 +27,7 @@ class CsvFiles(Files):
     declared: Mapping[str, Kind] = field(init=False)
 
     in_columns: ClassVar[bool] = True
+    apart: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         from streamdsl.io.csv_files import declared_kinds
