@@ -31,7 +31,7 @@ def debug_named(options: argparse.Namespace) -> int:
     trace = query.trace(bindings, until=options.until, last=options.last)
     path = options.output or Path(tempfile.mkdtemp(prefix="streamdsl-")) / f"{options.query.rpartition(':')[2]}.html"
     trace.to_html(path)
-    print(f"the page of {trace!r} is {path}", file=sys.stderr)
+    print(f"{trace!r}; its page is {path}", file=sys.stderr)
     if not options.no_open and not webbrowser.open(path.absolute().as_uri()):
         print("no browser could be opened", file=sys.stderr)
     return 0

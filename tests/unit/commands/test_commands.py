@@ -199,7 +199,7 @@ def test_debug_writes_a_page_and_opens_it(
     asked = ["debug", "hours:by_hour", "--input", "rides=rides.csv", "--end", "re"]
     assert main([*asked, "--output", "page.html", "--no-open"]) == 0
     assert opened == []
-    assert "EventTrace: 4 events in, 5 out is page.html" in capsys.readouterr().err
+    assert "EventTrace: 4 events in, 5 out; its page is page.html" in capsys.readouterr().err
     page = (folder / "page.html").read_text()
     assert "window_aggregate_1" in page
     assert main([*asked, "--last", "3"]) == 0
