@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from streamdsl.connect.made_source import MadeSource
 from streamdsl.connect.protocols import Position, Source
 from streamdsl.connect.pushed import Pushed, PushReader, ServerEnded
+from streamdsl.connect.server_sent_events import sendable
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need
 from streamdsl.redaction import without_secrets
@@ -43,14 +44,14 @@ def websocket(
 
     >>> from streamdsl.connect import websocket
     >>> websocket("wss://me:secret@example.org/ticker", subscribe=[{"op": "subscribe", "symbol": "ABC"}])
-    websocket('wss://example.org/ticker')
+    websocket('wss://***@example.org/ticker')
     """
     need("websockets", "sources of websockets", "websocket")
     parts = urlsplit(url)
     if parts.scheme not in ("ws", "wss") or not parts.hostname:
         raise QueryError(f"{without_secrets(url)!r} is no address of a websocket", hint="wss://host/path")
     said = [each if isinstance(each, (str, bytes)) else json.dumps(each) for each in subscribe]
-    name, sent = f"websocket({without_secrets(url)!r})", headers or {}
+    name, sent = f"websocket({without_secrets(url)!r})", sendable(headers)
     return MadeSource(name, lambda position: _MessageReader(url, decode, said, sent, timeout, position or 0))
 
 

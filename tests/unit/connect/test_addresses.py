@@ -52,7 +52,7 @@ def test_paths_are_known_by_their_suffix(tmp_path: Path) -> None:
     assert repr(source_at("s3://bucket/a.csv.gz")) == "csv_file('s3://bucket/a.csv.gz')"
     assert repr(source_at("gs://bucket/trips")) == "file_folder('gs://bucket/trips')"
     assert repr(source_at("a.jsonl.gz")) == "jsonl_file('a.jsonl.gz')"
-    assert repr(source_at("wss://me:secret@host/trips")) == "websocket('wss://host/trips')"
+    assert repr(source_at("wss://me:secret@host/trips")) == "websocket('wss://***@host/trips')"
     assert repr(source_at("stdin://")) == "stdin_jsonl()"
     assert repr(sink_at(f"parquet://{tmp_path}")).startswith("ParquetTable(")
 
