@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def top(options: argparse.Namespace) -> int:
     """Show the figures of a job, once or until an interrupt; return 0. Raises `QueryError` for a job that is not there."""
-    if not options.every > 0:
+    if not 0 < options.every <= threading.TIMEOUT_MAX:
         raise QueryError(f"top looks again after some seconds, not after {options.every!r}", hint="--every 1")
     if options.json or options.once:
         return _print(options)
