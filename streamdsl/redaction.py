@@ -8,13 +8,13 @@ from typing import Final
 
 _VALUE: Final = r"""(?:[bru]?"(?:[^"\\]|\\.)*"|[bru]?'(?:[^'\\]|\\.)*'|\{[^}]*\}|(?:\\.|[^\s,;&)}\]"'])+)"""
 _PASSWORD: Final = r"(?:passw(?:or)?d|passphrase|pwd)"
-_NAME: Final = rf"(?:{_PASSWORD}|secret|token|credentials?|(?:api|access|account|private)[_.\-]?key|key[_.\-]?pem)[\w.\-]*"
+_NAME: Final = rf"(?:{_PASSWORD}|secret|token|credentials?|(?:api|access|account|private)[_.\-]?key|key[_.\-]?pem)[\w.\-]{{0,64}}"
 _IS: Final = r"""(?:\s*=\s*|["']\s*:\s*|(?<=["'])\s*,\s*(?=["'])|["']\s*,\s*(?=["']))"""
-_PATTERNS: Final = (
+_PATTERNS: Final = (  # bounded, so that a long text takes a time of its length
     # An address: what stands before its @, though there be slashes or spaces in it, and what comes after its ?.
-    r"(?i)(\b[a-z][a-z0-9+.\-]*://)(?:[^\s/@:]*:(?!\d+(?:[\s/,?'\"]|$))[^\n@]*(?:@\S*)?|\S*)(?=@)",
+    r"(?i)(\b[a-z][a-z0-9+.\-]*://)(?:[^\s/@:]*:(?!\d+(?:[\s/,?'\"]|$))[^\n@]{0,512}(?:@\S{0,512})?|\S{0,1024})(?=@)",
     r"(?i)(\b[a-z][a-z0-9+.\-]*://[^\s'\"?]*\?)[^\s'\"]+",
-    r"(?<![\w*])()[^\s/:@'\"]+:(?!//|\d+(?:[/,]|$))[^\s@'\"]+(?=@[\w\[])",
+    r"(?<![\w*])()[^\s/:@'\"]{1,256}:(?!//|\d+(?:[/,]|$))[^\s@'\"]+(?=@[\w\[])",
     # Settings and headers by their names.
     rf"(?is)(\bauthorization[\"']?\s*[:,=]\s*)(?:{_VALUE}(?:\s+[^\s,;'\"]+)?)",
     r"(?i)(\bbearer\s+)[^\s,;'\"]+",

@@ -74,8 +74,9 @@ def said(caplog: pytest.LogCaptureFixture, job: Callable[[], object]) -> str:
 
 def _messages(error: BaseException | None) -> str:
     """Return the traceback without the lines of code, which are this file's and have the secret."""
-    found = []
-    while error is not None:
+    found, seen = list[str](), set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         found += traceback.format_exception_only(error)
         found += [_messages(each) for each in getattr(error, "exceptions", ())]
         error = error.__cause__ or error.__context__
