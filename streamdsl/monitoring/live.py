@@ -25,7 +25,7 @@ class Live:
     """Shows statuses, at most one in `every` seconds, until `stop`: `session.live()` and `monitoring.live()` make it."""
 
     def __init__(self, every: float = 0.5, shown_in: PanelView | None = None) -> None:
-        if not 0 < every <= threading.TIMEOUT_MAX:
+        if not isinstance(every, (int, float)) or not 0 < every <= threading.TIMEOUT_MAX:
             raise QueryError(f"a live view is shown again after some seconds, not after {every!r}", hint="live(every=0.5)")
         self.every = every
         self._view = view() if shown_in is None else shown_in

@@ -15,6 +15,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import StreamDslError
+from streamdsl.monitoring.live import Live
 
 ROWS = [(1, 2, {"k": "a", "v": 1}), (3, 5, {"k": "b", "v": 2})]
 
@@ -125,6 +126,8 @@ def outcome(subject: str, name: str, arguments: tuple[Any, ...], named: dict[str
         if isinstance(found, sd.Stream):
             found.explain()
             found.run({"s": ROWS}).cht()
+        if isinstance(found, Live):
+            found.stop()
     except StreamDslError as error:
         return None if "\nHint: " in str(error) else f"no hint: {type(error).__name__}: {str(error)[:150]}"
     except Exception as error:
