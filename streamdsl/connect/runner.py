@@ -157,7 +157,9 @@ class Runner:
         wait = 0.0
         while self._readers and not self._stop.is_set():
             if self._monitor is not None:
-                self._monitor.turn("running", self._feeder.pending.begun, self._sources_now)
+                begun = self._feeder.pending.begun
+                due = None if begun is None else begun + self._settings.seconds
+                self._monitor.turn("running", due, self._sources_now)
             try:
                 came = self._round(wait)
             except RewindError as rewind:

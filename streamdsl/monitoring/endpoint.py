@@ -24,7 +24,7 @@ class Endpoint:
     """An address at which a job is watched while it runs: `/metrics`, `/healthz`, `/readyz` and `/status.json`.
 
     `serve(..., metrics="127.0.0.1:9464")` makes one; made before, it says which port it has got where 0 was asked for. A job is
-    ready while its sources are open, unless it has not asked them, or a micro-batch has been under way, for `patience`. It is
+    ready while its sources are open, unless it has not asked them, or a micro-batch has been due, for `patience`. It is
     closed with the job. Whoever reaches the address can read it: give one that only the machine itself reaches, unless the
     network is trusted. Raises `QueryError` for an address that is none or is taken, and without prometheus-client.
 

@@ -85,27 +85,27 @@ class JobFigures:
         self.latency, self.commits, self.checkpoints = Histogram(), Histogram(), Histogram()
         self.last_batch: float | None = None
         self._clock, self._began = clock, clock()
-        self._turned, self._pending_since = self._began, None
+        self._turned, self._due = self._began, None
         self._newest = deque[float](maxlen=_NEWEST)
         self._last = MicroBatch(number=-1)
         self._sizes = dict[str, int]()
         self._measured_until = self._measuring = float("-inf")
 
-    _pending_since: float | None
+    _due: float | None
 
-    def turn(self, phase: Phase, pending_since: float | None = None) -> None:
-        """Learn that the job goes on, and since when a micro-batch is under way."""
-        self.phase, self._pending_since, self._turned = phase, pending_since, self._clock()
+    def turn(self, phase: Phase, due: float | None = None) -> None:
+        """Learn that the job goes on, and when the micro-batch that is under way is to end."""
+        self.phase, self._due, self._turned = phase, due, self._clock()
 
     def why_not_ready(self, patience: float) -> str | None:
-        """Return why the job is not ready, None if it is: its sources are open, it goes on, and no micro-batch takes too long."""
+        """Return why the job is not ready, None if it is: its sources are open, it goes on, no micro-batch is long overdue."""
         if self.phase != "running":
             return f"the job is {self.phase}"
-        now, since = self._clock(), self._pending_since
+        now, due = self._clock(), self._due
         if now - self._turned > patience:
             return f"the job has not asked its sources for {now - self._turned:.0f} seconds"
-        if since is not None and now - since > patience:
-            return f"a micro-batch has been under way for {now - since:.0f} seconds"
+        if due is not None and now - due > patience:
+            return f"a micro-batch has been due for {now - due:.0f} seconds"
         return None
 
     def measured(self, take: Callable[[bool], Status]) -> Status:

@@ -62,9 +62,9 @@ class Monitor:
         self.figures.turn("ended")
         self._held.close()
 
-    def turn(self, phase: Phase, pending_since: float | None, sources: Callable[[], Sequence[SourceStatus]]) -> None:
+    def turn(self, phase: Phase, due: float | None, sources: Callable[[], Sequence[SourceStatus]]) -> None:
         """Learn that the job goes on; `sources` says how they stand, if that has not been asked for a while."""
-        self.figures.turn(phase, pending_since)
+        self.figures.turn(phase, due)
         if (now := time.monotonic()) - self._asked >= _EACH:
             self._asked = now
             if found := sources():

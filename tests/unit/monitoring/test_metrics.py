@@ -198,8 +198,10 @@ def test_a_job_is_ready_by_its_figures() -> None:
     assert figures.why_not_ready(5) is None
     now = 6.0
     assert figures.why_not_ready(5) == "the job has not asked its sources for 6 seconds"
-    figures.turn("running", pending_since=0.0)
-    assert figures.why_not_ready(5) == "a micro-batch has been under way for 6 seconds"
+    figures.turn("running", due=0.0)
+    assert figures.why_not_ready(5) == "a micro-batch has been due for 6 seconds"
+    figures.turn("running", due=float("inf"))
+    assert figures.why_not_ready(5) is None, "it ends after so many rows, whenever they come"
     figures.turn("draining")
     assert figures.why_not_ready(5) == "the job is draining"
 
