@@ -1,7 +1,8 @@
-"""Two workers beside one process: seconds of runs whose rows are routed by key.
+"""Two workers beside one process: seconds of runs whose rows are routed by key, and of those that workers read themselves.
 
-A join by key, sessions, extremes and totals of groups, by an integer or a text, and a lambda that runs as Python. For each:
-seconds without workers and with two, the quotient, and the seconds of processor time of the session's process and of each worker.
+A join by key, sessions, extremes and totals of groups, by an integer or a text, and a lambda that runs as Python; the same of
+Parquet files, where a worker reads its own. For each: seconds without workers and with two, the quotient, and the seconds of
+processor time of the session's process and of each worker.
 The argument is the number of rows.
 
 Needs `streamdsl[workers]`, two cores that nothing else uses, and Linux for the processor times.
@@ -11,18 +12,21 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import streamdsl as sd
 from streamdsl.sharding.workers import idle_workers
 
 ROWS = 2_000_000
 REPEATS = 3
+FILES = 8
 
 
 def table(n: int, is_text: bool) -> Any:
@@ -54,6 +58,22 @@ def queries(rows: Any) -> dict[str, tuple[sd.Stream[Any], dict[str, Any]]]:
     }
 
 
+def from_files(given: dict[str, tuple[sd.Stream[Any], dict[str, Any]]], folder: Path) -> dict[str, Any]:
+    """Return queries of one input with it in Parquet files, in the place of the table."""
+    found: dict[str, Any] = {}
+    for name, (query, inputs) in given.items():
+        if len(inputs) == 1:
+            (table,) = inputs.values()
+            paths = []
+            for n in range(FILES):
+                size = -(-len(table) // FILES)
+                paths.append(folder / f"{name}-{n}.parquet")
+                pq.write_table(table.slice(n * size, size), paths[-1])
+            bound = sd.sources.from_files(paths, start="start")
+            found[f"{name}, files"] = query, {"s": bound}
+    return found
+
+
 def seconds(query: sd.Stream[Any], inputs: dict[str, Any], workers: int | None) -> float:
     start = time.perf_counter()
     query.run(inputs, workers=workers)
@@ -66,18 +86,24 @@ def processor_seconds(pid: int) -> float:
 
 
 def main(rows: int = ROWS) -> None:
-    print(f"{'query':<20} {'one':>7} {'two':>7} {'times':>6}   session's process, workers")
+    print(f"{'query':<26} {'one':>7} {'two':>7} {'times':>6}   session's process, workers")
     for kind, is_text in (("integer", False), ("text", True)):
-        for name, (query, inputs) in queries(table(rows, is_text)).items():
-            seconds(query, inputs, 2)
-            one = min(seconds(query, inputs, None) for _ in range(REPEATS))
-            pids = [worker.pid for worker in idle_workers()]
-            before, own = list(map(processor_seconds, pids)), time.process_time()
-            two = min(seconds(query, inputs, 2) for _ in range(REPEATS))
-            own = (time.process_time() - own) / REPEATS
-            each = [(processor_seconds(pid) - was) / REPEATS for pid, was in zip(pids, before, strict=True)]
-            shown = " ".join(f"{used:.2f}" for used in [own, *each])
-            print(f"{name + ', ' + kind:<20} {one:7.3f} {two:7.3f} {one / two:6.2f}   {shown}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            given = queries(table(rows, is_text))
+            compare({**given, **from_files(given, Path(folder))}, kind)
+
+
+def compare(given: dict[str, Any], kind: str) -> None:
+    for name, (query, inputs) in given.items():
+        seconds(query, inputs, 2)
+        one = min(seconds(query, inputs, None) for _ in range(REPEATS))
+        pids = [worker.pid for worker in idle_workers()]
+        before, own = list(map(processor_seconds, pids)), time.process_time()
+        two = min(seconds(query, inputs, 2) for _ in range(REPEATS))
+        own = (time.process_time() - own) / REPEATS
+        each = [(processor_seconds(pid) - was) / REPEATS for pid, was in zip(pids, before, strict=True)]
+        shown = " ".join(f"{used:.2f}" for used in [own, *each])
+        print(f"{name + ', ' + kind:<26} {one:7.3f} {two:7.3f} {one / two:6.2f}   {shown}", flush=True)
 
 
 if __name__ == "__main__":
