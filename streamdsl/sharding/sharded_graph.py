@@ -51,7 +51,8 @@ class RunningStage:
             if isinstance(each.origin, Source):
                 texts = tuple(known.get(id(node), "") for node in pushed.walk_all())
                 self.read.append((each, ReadInput(number, each.name, pushed, each.partitioning, texts, self.shards)))
-        self._tells_high_water = policy.by_end and self.shards > 1
+        waits = policy.by_end or (not policy.final and any(node.opens_cells for node in stage.plan.walk_all()))
+        self._tells_high_water = waits and self.shards > 1
         self.sent: list[ShardOutput] = [_BEFORE] * self.shards
         self._ctis: dict[str, int] = {}
 

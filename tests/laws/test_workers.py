@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import CheckpointError, EventError, QueryError, UserCodeError, WorkerError
-from streamdsl.temporal import CHT, Cti, Insert, Retract
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from streamdsl.testing.random_orders import arrival_order
 from tests.laws.compositions import composition
@@ -61,6 +61,8 @@ QUERIES: dict[str, sd.Stream[Any]] = {
     ),
     "a module": S.group_by("k").hopping_window(8, 4).aggregate(mean=sd.avg(lambda e: e.v), least=sd.min(lambda e: e.v)),
 }
+INEXACT = "a filter in Python, then groups"
+"""Rows that a shard filters may have opened windows in other shards."""
 WORKERS = st.integers(1, 3)
 
 
@@ -93,9 +95,11 @@ def obeys(
 ) -> None:
     """Check that a session with workers sends what one of this process does, whenever it is stopped, and that it is right.
 
-    After each push the same rows stand, under the same CTI; `exactly`: they have come to stand so by the same events, but ids.
+    After each push the same rows stand before the same CTI. Those after it do too, unless windows or cells are opened by the
+    high water, which may be another in a shard; `exactly`: they have come to stand so by the same events, but ids.
     """
     rng = Random(seed)
+    opens_cells = emit != "final" and any(node.opens_cells for node in query.plan().walk_all())
     one, several = query.open(emit), query.open(emit, workers=workers)
     sent: list[Any] = []
     of_one: list[Any] = []
@@ -107,7 +111,10 @@ def obeys(
         expected, found = one.push(events, source), several.push(events, source)
         of_one, sent = of_one + expected, sent + found
         assert [each for each in found if type(each) is Cti] == [each for each in expected if type(each) is Cti]
-        assert_cht_equal(CHT.from_events(sent), CHT.from_events(of_one))
+        cti = max((each.time for each in sent if type(each) is Cti), default=MIN_TIME)
+        before = INFINITY if exactly or not opens_cells else cti
+        stands, stood = ([row for row in CHT.from_events(each) if row.le < before] for each in (sent, of_one))
+        assert_cht_equal(stands, stood)
         if exactly:
             assert shown(found) == shown(expected)
     one.close(), several.close()
@@ -122,7 +129,7 @@ def test_workers_send_what_one_session_sends(
 ) -> None:
     query = QUERIES[name]
     inputs = {each: history for each, history in {"s": s, "t": t}.items() if each in query.open().sources}
-    obeys(query, inputs, emit, seed, workers, tmp_path_factory.mktemp("workers") / "checkpoint", exactly=True)
+    obeys(query, inputs, emit, seed, workers, tmp_path_factory.mktemp("workers") / "checkpoint", exactly=name != INEXACT)
 
 
 @examples(60)

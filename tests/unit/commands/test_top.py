@@ -86,7 +86,9 @@ def test_a_job_that_has_none_yet_has_no_figures(job: Job, capsys: pytest.Capture
 
 
 def _top(*options: str, **how: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "streamdsl", "top", "--every", "0.1", *options], **how)
+    """Watch a job in a process that a signal interrupts, also where the tests run in the background of a shell."""
+    command = [sys.executable, "-m", "streamdsl", "top", "--every", "0.1", *options]
+    return subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **how)
 
 
 def _until(is_so: Callable[[], bool]) -> None:
