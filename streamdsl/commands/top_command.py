@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ _ADDRESS: Final = "127.0.0.1:9464"
 _OLD: Final = 5.0
 """The seconds after which figures are said to be old."""
 _PATIENCE: Final = 5.0
+_TRIES: Final = 100
 _RECORDS: Final = Path("served", "positions")
 
 
@@ -106,11 +108,10 @@ def figures_of(job: str) -> Status | None:
 
 def _of_checkpoint(folder: Path) -> Status:
     """Return what a checkpoint says of a job, whether it runs or not: micro-batches, positions, bytes of state."""
-    while True:
-        try:
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):  # the job has gone on since its records were listed
             return _recorded(folder)
-        except FileNotFoundError:  # the job has gone on since its records were listed
-            continue
+    raise QueryError(f"the checkpoint {folder} lacks the state of its last micro-batch", hint="name one that is whole")
 
 
 def _recorded(folder: Path) -> Status:

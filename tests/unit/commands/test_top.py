@@ -200,3 +200,11 @@ def test_a_job_is_looked_at_where_it_serves_its_metrics(capsys: pytest.CaptureFi
     assert re.search(r" 2 micro-batches · p50 .* · checkpoint ", told[2])
     assert re.search(r"^trips +[\d.]+ +10 +0 +0 +none yet$", told[2], re.MULTILINE)
     assert re.search(r"^trips +10$", told[2], re.MULTILINE)
+
+
+def test_a_checkpoint_without_its_state_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = tmp_path / "served" / "positions"
+    records.mkdir(parents=True)
+    (records / "0").write_text('{"letters": 0, "positions": {}}')
+    assert main(["top", str(tmp_path), "--once"]) == 2
+    assert "lacks the state of its last micro-batch" in capsys.readouterr().err
