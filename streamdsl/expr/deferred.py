@@ -324,6 +324,11 @@ class ColumnSource(ABC):
     """What the last consumer that numbered the codes has stored here."""
 
     @property
+    def is_coded(self) -> bool:
+        """Whether the codes are there, and need not be found."""
+        return False
+
+    @property
     def may_wait(self) -> bool:
         """Whether `followed_by` keeps values deferred."""
         return False
@@ -456,6 +461,10 @@ class EncodedSource(ColumnSource):
 
     def codes(self) -> Rows:
         return self._codes
+
+    @property
+    def is_coded(self) -> bool:
+        return True
 
     def decoded(self, codes: Rows) -> Column:
         return self.dictionary[codes]

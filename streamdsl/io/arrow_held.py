@@ -81,9 +81,12 @@ class ArrowSource(ColumnSource):
         places = {_place_of(each) for each in values}
         return Codebook(places.pop(), values[0], self.n_codes) if len(places) == 1 else None
 
+    @property
+    def is_coded(self) -> bool:
+        return "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
+
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
-        is_coded = "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
-        return None if is_coded else fingerprints(self.array_of(rows))
+        return None if self.is_coded else fingerprints(self.array_of(rows))
 
     def only(self, rows: Rows | slice) -> ArrowSource:
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))

@@ -17,13 +17,15 @@ from streamdsl.engine.batch import EMPTY, Batch, JoinedBatches, PointBatch
 from streamdsl.engine.ids import DeferredIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, parts_of, with_parts
 from streamdsl.expr.table import Table
 from streamdsl.sharding.shared_ring import SharedRing
 
 _SIZE: Final = np.dtype("<u8")
 _LARGE: Final = 2**14
 """The bytes from which a column goes through the ring."""
+_ROWS_PER_VALUE: Final = 4
+"""The rows per value of a column from which its dictionary is sent."""
 _NO_FILE: Final = "<dynamic-code>"
 """What cloudpickle has for the file of code."""
 
@@ -164,7 +166,11 @@ def _table_alone(table: Table) -> Table:
 
 
 def _column_alone(part: AnyColumn) -> AnyColumn:
-    return DeferredColumn(part.source.only(part.rows)) if isinstance(part, DeferredColumn) else part
+    if not isinstance(part, DeferredColumn):
+        return part
+    if part.source.is_coded and part.source.n_codes * _ROWS_PER_VALUE <= len(part):
+        return DeferredColumn(EncodedSource(*part.encoded()))  # who takes it need not look for equal values again
+    return DeferredColumn(part.source.only(part.rows))
 
 
 def _ids_alone(ids: Any) -> Any:
