@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -146,7 +145,9 @@ class LazyColumn:
         return self._made.take(rows) if self._made is not None else DeferredColumn(self._together(), rows)
 
     def _together(self) -> ColumnSource:
-        self._sources = [reduce(ColumnSource.followed_by, self._sources)]
+        first, *others = self._sources
+        if others:
+            self._sources = [first.followed_by(*others)]
         return self._sources[0]
 
     def keep(self, rows: Rows) -> None:

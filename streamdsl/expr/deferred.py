@@ -297,10 +297,11 @@ class ColumnSource(ABC):
         """Return the values of some codes as rows of a source, if no two codes have equal keys; else None."""
         return None
 
-    def followed_by(self, other: ColumnSource) -> ColumnSource:
-        """Return the rows of both sources, one after the other."""
-        values = [self.values(_WHOLE), other.values(_WHOLE)]
-        column = np.concatenate(values if values[0].dtype == values[1].dtype else [each.astype(object) for each in values])
+    def followed_by(self, *others: ColumnSource) -> ColumnSource:
+        """Return the rows of this source and of others, one after the other."""
+        values = [each.values(_WHOLE) for each in (self, *others)]
+        is_typed = len({each.dtype for each in values}) == 1
+        column = np.concatenate(values if is_typed else [each.astype(object) for each in values])
         return EncodedSource(np.arange(len(column)), column)
 
     def ranks(self, rows: Rows | slice) -> Column | None:

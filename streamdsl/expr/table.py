@@ -88,7 +88,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; they stay deferred if all are encoded, all lists, or all nested payloads (or None)."""
+    """Return columns one after the other; they stay deferred if all are encoded, may wait, or are lists or nested payloads."""
     if len(parts) and all(map(is_nested, parts)):
         return concat_nested(parts)
     if any(is_nested(part) or with_nulls(part) for part in parts) and (joined := concat_nullable(parts)) is not None:
@@ -102,6 +102,9 @@ def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
     lists = [part for part in parts if isinstance(part, DeferredColumn) and list_source(part) is not None]
     if len(lists) == len(parts) > 0 and (found := concat_lists(lists)) is not None:
         return found
+    waiting = [part.source.only(part.rows) for part in parts if isinstance(part, DeferredColumn) and part.source.may_wait]
+    if len(waiting) == len(parts) > 1:
+        return DeferredColumn(waiting[0].followed_by(*waiting[1:]))
     return concat_columns([part.column if isinstance(part, DeferredColumn) else part for part in parts])
 
 

@@ -100,10 +100,11 @@ class ArrowSource(ColumnSource):
     def may_wait(self) -> bool:
         return not pa.types.is_dictionary(self.array.type)  # the chunks would have several dictionaries
 
-    def followed_by(self, other: ColumnSource) -> ColumnSource:
-        if isinstance(other, ArrowSource) and other.array.type == self.array.type:
-            return ArrowSource(pa.chunked_array([*self.array.chunks, *other.array.chunks]))
-        return super().followed_by(other)
+    def followed_by(self, *others: ColumnSource) -> ColumnSource:
+        held = [self, *(each for each in others if isinstance(each, ArrowSource) and each.array.type == self.array.type)]
+        if len(held) > len(others):
+            return ArrowSource(pa.chunked_array([chunk for each in held for chunk in each.array.chunks]))
+        return super().followed_by(*others)
 
     def ranks(self, rows: Rows | slice) -> Column | None:
         return ranks(self.array_of(rows))

@@ -12,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy, text_array, text_values
+from streamdsl.expr.deferred import DeferredColumn
+from streamdsl.expr.table import concat_parts
+from streamdsl.io.arrow_held import ArrowSource
 
 KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "bool"]
 TIMES = [pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.date32(), pa.date64(), pa.time32("ms"), pa.duration("ns")]
@@ -84,3 +87,37 @@ def test_an_array_of_nulls_alone_has_no_memory() -> None:
 def test_a_lone_surrogate_is_no_text() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         text_array(["\ud800"])
+
+
+OF_ROWS = st.sampled_from(
+    [pa.string(), pa.large_string(), pa.float64(), pa.date32(), pa.timestamp("us", "UTC"), pa.dictionary(pa.int8(), pa.string())]
+)
+
+
+@given(st.lists(st.tuples(OF_ROWS, st.lists(st.integers(0, 9) | st.none(), max_size=6), st.randoms()), min_size=2, max_size=4))
+def test_columns_over_arrow_one_after_the_other_have_the_values_of_each(drawn: list[Any]) -> None:
+    parts = []
+    for kind, values, rng in drawn:
+        of = kind.value_type if pa.types.is_dictionary(kind) else kind
+        is_text = pa.types.is_string(of) or pa.types.is_large_string(of)
+        array = pa.array(
+            [None if value is None else str(value) for value in values] if is_text else values, None if is_text else pa.int32()
+        )
+        array = (
+            array.cast(pa.float64() if of == pa.float64() else pa.int64())
+            if pa.types.is_timestamp(of) or of == pa.float64()
+            else array
+        )
+        array = array if of == pa.float64() else array.cast(of)
+        held = ArrowSource(pa.chunked_array([array.dictionary_encode() if pa.types.is_dictionary(kind) else array]))
+        parts.append(DeferredColumn(held, np.array([rng.randrange(len(values)) for _ in values], dtype=np.int64)))
+    whole = concat_parts(parts)
+    assert whole.tolist() == [value for part in parts for value in part.tolist()]
+
+
+def test_texts_of_several_pieces_are_not_made_before_they_are_read() -> None:
+    pieces = [DeferredColumn(ArrowSource(pa.chunked_array([texts]))) for texts in (["a", "b"], ["b", None], ["a"])]
+    whole = concat_parts(pieces)
+    assert isinstance(whole, DeferredColumn)
+    assert "_all" not in whole.source.__dict__
+    assert whole.codes.tolist() == [0, 1, 1, 2, 0]
