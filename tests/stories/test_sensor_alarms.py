@@ -94,6 +94,6 @@ def test_a_job_that_is_killed_at_random_has_each_alarm_once(tmp_path: Path) -> N
         assert job.wait(60) == 0
         assert in_table(tmp_path / "alarms.db") == expected
         assert in_topic(servers, alarms) == expected
-        assert len(expected) > 50
+        assert len(expected) > 4 * KILLS
         places = places_of_messages(servers, alarms)
         assert len(places) == len(set(places)), "no message is there twice"

@@ -17,6 +17,7 @@ import streamdsl as sd
 from streamdsl.debugger import EventTrace, load
 from streamdsl.errors import QueryError, SessionError, StreamDslError, UnboundedOutputError, UserCodeError
 
+PACKAGE = str(Path(sd.__file__).parent)
 TRIPS = [
     sd.point("a", 3, {"zone": "A", "fare": 7}),
     sd.point("b", 4, {"zone": "A", "fare": 2}),
@@ -54,7 +55,7 @@ def calls_of(run: Callable[[], object]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and "streamdsl" in frame.f_code.co_filename and "tests" not in frame.f_code.co_filename:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             found.append((frame.f_code.co_filename, frame.f_code.co_qualname))
 
     sys.setprofile(note)
