@@ -6,9 +6,9 @@ from streamdsl.engine.operators.columnar_windows import adds_up
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
-from streamdsl.plan.node import Group, GroupApply, Node, Source, WindowAggregate
+from streamdsl.plan.node import GroupApply, Node, WindowAggregate
 from streamdsl.plan.properties import expressions
-from streamdsl.sharding.plan_stages import PlanStage, cut_into_stages, sharding
+from streamdsl.sharding.plan_stages import PlanStage, cut_into_stages, sharding, stage_lines
 from streamdsl.windows import Grid
 
 
@@ -19,16 +19,17 @@ def runs_here(stage: PlanStage) -> bool:
 
 def is_cheap(stage: PlanStage) -> bool:
     """Say whether a stage is no more than totals of windows of a grid: they cost less for a row than to send it."""
-    nodes = [node for node in stage.plan.walk_all() if not isinstance(node, (Source, Group, GroupApply))]
-    return bool(nodes) and all(map(_is_total, nodes)) and any(isinstance(node, WindowAggregate) for node in nodes)
+    nodes = [node for node in stage.plan.walk_all() if node.inputs and not isinstance(node, GroupApply)]
+    windows = [node for node in nodes if not node.row_wise]
+    return bool(windows) and all(map(_is_total, windows)) and not any(map(_is_python, nodes))
 
 
 def _is_total(node: Node) -> bool:
-    if any(map(is_opaque, expressions(node))):
-        return False
-    if isinstance(node, WindowAggregate):
-        return isinstance(node.windows, Grid) and adds_up(node)
-    return node.row_wise
+    return isinstance(node, WindowAggregate) and isinstance(node.windows, Grid) and adds_up(node)
+
+
+def _is_python(node: Node) -> bool:
+    return any(map(is_opaque, expressions(node)))
 
 
 def uses_workers(plan: Node) -> bool:
@@ -48,14 +49,8 @@ def uses_workers(plan: Node) -> bool:
 
 def explain_workers(plan: Node) -> str:
     """Return how a plan is cut for local workers, as text: for each stage where it runs, and why."""
-    stages, named = cut_into_stages(plan, True).all(), labels(plan)
-    numbers = {id(stage): number for number, stage in enumerate(stages, 1)}
-    lines = []
-    for stage in stages:
-        read = [f"stage {numbers[id(each.origin)]}" for each in stage.inputs if isinstance(each.origin, PlanStage)]
-        read += [each.origin.source for each in stage.inputs if isinstance(each.origin, Source)]
-        lines.append(f"stage {numbers[id(stage)]} of {', '.join(dict.fromkeys(read))}: {_where(stage, named)}")
-    return "\n".join(lines)
+    named = labels(plan)
+    return "\n".join(stage_lines(cut_into_stages(plan, True).all(), lambda stage: _where(stage, named)))
 
 
 def _where(stage: PlanStage, named: dict[int, str]) -> str:

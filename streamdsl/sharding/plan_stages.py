@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -84,14 +84,16 @@ def explain_stages(plan: Node) -> str:
     stages, named = cut_into_stages(plan).all(), labels(plan)
     if len(stages) == 1:
         return sharding(stages[0], named)
+    return "\n".join(stage_lines(stages, lambda stage: sharding(stage, named)))
+
+
+def stage_lines(stages: Sequence[PlanStage], how: Callable[[PlanStage], str]) -> Iterator[str]:
+    """Yield a line for each stage: what it reads, and how it runs."""
     numbers = {id(stage): number for number, stage in enumerate(stages, 1)}
-    return "\n".join(f"stage {numbers[id(each)]}{_reads(each, numbers)}: {sharding(each, named)}" for each in stages)
-
-
-def _reads(stage: PlanStage, numbers: dict[int, int]) -> str:
-    found = [f"stage {numbers[id(each.origin)]}" for each in stage.inputs if isinstance(each.origin, PlanStage)]
-    found += [each.origin.source for each in stage.inputs if isinstance(each.origin, Source)]
-    return f" of {', '.join(dict.fromkeys(found))}"
+    for number, stage in enumerate(stages, 1):
+        of_stages = [f"stage {numbers[id(each.origin)]}" for each in stage.inputs if id(each.origin) in numbers]
+        of_sources = [each.origin.source for each in stage.inputs if isinstance(each.origin, Source)]
+        yield f"stage {number} of {', '.join(dict.fromkeys([*of_stages, *of_sources]))}: {how(stage)}"
 
 
 def sharding(stage: PlanStage, named: dict[int, str]) -> str:

@@ -79,11 +79,6 @@ class AggregationPlan:
         return made
 
     @property
-    def argument_columns(self) -> list[str]:
-        """The names of the columns of arguments and their parts."""
-        return [name for names in self._names for name in names]
-
-    @property
     def _names(self) -> list[list[str]]:
         return [[f"x{i}", *(f"x{i}_{j}" for j in range(1, len(agg.parts) + 1))] for i, agg in enumerate(self.aggregates)]
 
