@@ -25,7 +25,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
 from streamdsl.expr import encoding, kernel
-from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns, polars_columns
+from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns
 from streamdsl.io.libraries import columns_of
 from streamdsl.temporal import CHT, Cti, Event, Insert
 from streamdsl.testing import assert_cht_equal
@@ -180,7 +180,7 @@ def small_limits(rng: Random) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(kernel, "COMPILE_FROM", many))
         stack.enter_context(patch.object(kernel, "CALL_FROM", many))
-        for reader in (arrow_held, pandas_columns, polars_columns):
+        for reader in (arrow_held, pandas_columns):
             stack.enter_context(patch.object(reader, "MATERIALIZE_BELOW", few))
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
         stack.enter_context(patch.object(keys, "_SPREAD", rng.choice([1, 1_024])))
