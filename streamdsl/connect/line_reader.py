@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, Final
 
 from streamdsl.connect.looking import look_for
@@ -59,19 +59,9 @@ class LineReader(OpenSource):
 
     def _batch(self) -> Batch | None:
         """Return what is there, None if nothing is."""
-        items, places, bad, found = list[Any](), list[str](), list[BadRecord](), False
-        for place, record in self._records():
-            found = True
-            try:
-                text = record.decode("utf-8-sig" if place == 1 else "utf-8").rstrip("\r\n")
-                item = self._decode(text) if text.strip() else None
-            except Exception as error:  # of the user's function, or of the text
-                bad.append(BadRecord(_text(record), f"{type(error).__name__}: {error}", f"line {place} of {self._shown}"))
-                continue
-            if item is not None:
-                items.append(item)
-                places.append(f"line {place} of {self._shown}")
-        return Batch(items, self.position, bad, places) if found else None
+        before = self._line
+        items, bad, places = decoded(self._records(), self._decode, self._shown)
+        return Batch(items, self.position, bad, places) if self._line > before else None
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the next records, each with the number of its first line, and step over them."""
@@ -135,5 +125,19 @@ class LineReader(OpenSource):
             self._file.close()
 
 
-def _text(record: bytes) -> str:
-    return record.decode(errors="backslashreplace").rstrip("\r\n")
+def decoded(lines: Iterable[tuple[int, bytes]], decode: Decode, file: str) -> tuple[list[Any], list[BadRecord], list[str]]:
+    """Return the items of numbered lines, what fails, and the place of each item; a line that `decode` passes over has none."""
+    items, bad, places = list[Any](), list[BadRecord](), list[str]()
+    for number, line in lines:
+        place = f"line {number} of {file}"
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            item = decode(text) if text.strip() else None
+        except Exception as error:  # of the user's function, or of the text
+            record = line.decode(errors="backslashreplace").rstrip("\r\n")
+            bad.append(BadRecord(record, f"{type(error).__name__}: {error}", place))
+            continue
+        if item is not None:
+            items.append(item)
+            places.append(place)
+    return items, bad, places

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from streamdsl.connect.line_reader import AT_ONCE, LineReader
+from streamdsl.connect.line_reader import AT_ONCE, LineReader, decoded
 from streamdsl.connect.made_source import MadeSource
-from streamdsl.connect.protocols import END, BadRecord, Batch, End, OpenSource, Position, Source
+from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.connect.readable_files import plain_path
 from streamdsl.errors import InputError
 from streamdsl.redaction import without_secrets
@@ -165,19 +165,8 @@ class _StreamReader(OpenSource):
         return self._batch(lines) if lines else END if self._is_at_end else None
 
     def _batch(self, lines: list[bytes]) -> Batch:
-        items, places, bad = list[Any](), list[str](), list[BadRecord]()
-        for line in lines:
-            self._lines += 1
-            place = f"line {self._lines} of the input"
-            try:
-                text = line.decode()
-                item = self._decode(text) if text.strip() else None
-            except Exception as error:  # of the user's function, or of the text
-                bad.append(BadRecord(line, f"{type(error).__name__}: {error}", place))
-                continue
-            if item is not None:
-                items.append(item)
-                places.append(place)
+        items, bad, places = decoded(enumerate(lines, self._lines + 1), self._decode, "the input")
+        self._lines += len(lines)
         return Batch(items, self._lines, bad, places)
 
 
