@@ -12,7 +12,7 @@ from streamdsl.errors import shortened
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fields_of, format_time
 from streamdsl.temporal.display import Displayed
-from streamdsl.temporal.events import id_repr
+from streamdsl.temporal.events import id_repr, unit_of
 from streamdsl.temporal.html import text as preformatted
 from streamdsl.udm.bases import IntervalEvent
 
@@ -118,7 +118,7 @@ class Cause:
     input: InputRow | None = None
 
     def __repr__(self) -> str:
-        return f"Cause({self.operator}: {row_text(self.row, None)}, of {len(self.causes)})"
+        return f"Cause({self.operator}: {row_text(self.row, unit_of(self.row))}, of {len(self.causes)})"
 
     def walk(self) -> Iterator[Cause]:
         """Yield this cause and all below it, each once, the nearest to the answer first."""
@@ -219,7 +219,7 @@ class Why(Explanation):
         return self.timeline()
 
     def __repr__(self) -> str:
-        return f"Why({row_text(self.row, self.unit)}, of {len(self.inputs)} input rows)"
+        return f"Why({row_text(self.row, self.unit)}, of {rows_text(len(self.inputs))} of input)"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

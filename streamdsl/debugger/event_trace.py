@@ -26,6 +26,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, EventReader, Insert, Retract, plain
+from streamdsl.temporal.cht import dated_row
 from streamdsl.temporal.completion import Completed
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.events import dated
@@ -89,7 +90,7 @@ class EventTrace(Completed, Displayed):
         """The events that have come in, in order of arrival, with times in ticks."""
         unit = self.recording.unit
         batches = [batch for push in self.recording.pushes for batch in push.batches]
-        return [Arrival(source, event) for source, events in batches for event in dated(list(ticked(events, unit)), unit)]
+        return [Arrival(source, event) for source, events in batches for event in ticked(events, unit)]
 
     @property
     def output(self) -> list[Event[Any]]:
@@ -304,7 +305,8 @@ class EventTrace(Completed, Displayed):
         except (TypeError, ValueError):
             hint = "(le, re, payload), as in trace.cht(), an event of trace.output, or a predicate: lambda e: e.n == 2"
             raise QueryError(f"{shortened(row)} is no row", hint=hint) from None
-        return CHTRow(*EventReader(self.recording.unit).lifetime(0, le, re), as_payload(plain(payload)))
+        unit = self.recording.unit
+        return dated_row(CHTRow(*EventReader(unit).lifetime(0, le, re), as_payload(plain(payload))), unit)
 
     def _last_with(self, row: CHTRow[Any]) -> int:
         """Return after how many pushes a row was in the output for the last time."""

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 from streamdsl.debugger.pushes import Push, Recording
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, EventReader, Insert, Rejected, Retract, Unit, plain
+from streamdsl.temporal.cht import dated_row
+from streamdsl.temporal.events import dated
 from streamdsl.temporal.rejected import LE_MOVED
 
 At: TypeAlias = tuple[int, int]
@@ -35,13 +37,14 @@ class InputRow:
     payload: Any
     sent: tuple[int, int]
     events: list[Event[Any]]
+    unit: Unit | None = None
     changes: list[tuple[At, Event[Any]]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
     @property
     def row(self) -> CHTRow[Any]:
         """The row of the CHT."""
-        return CHTRow(self.le, self.re, self.payload)
+        return dated_row(CHTRow(self.le, self.re, self.payload), self.unit)
 
     @property
     def as_sent(self) -> InputRow:
@@ -107,7 +110,8 @@ class RecordedInput:
         slot, is_dropped = (source, event.id), broke is not None and broke.reason.startswith("dropped")
         if isinstance(event, Insert):
             le = broke.cti if broke is not None and broke.reason == LE_MOVED else event.le
-            row = InputRow(len(self.rows), source, le, event.re, as_payload(plain(event.payload)), (event.le, event.re), [event])
+            payload, sent = as_payload(plain(event.payload)), (event.le, event.re)
+            row = InputRow(len(self.rows), source, le, event.re, payload, sent, [event], self.unit)
             self.rows.append(row)
             self._current[slot] = row
             change: Event[Any] = Insert(row.number, le, event.re, row.payload)
@@ -140,8 +144,8 @@ def inputs_of(recording: Recording, pushes: Iterable[Push]) -> RecordedInput:
 
 
 def ticked(events: Iterable[Event[Any]], unit: Unit | None) -> Iterator[Event[Any]]:
-    """Return events with their times in ticks."""
-    return map(EventReader(unit).event, events)
+    """Return events with their times in ticks, which they print as dates where the unit has some."""
+    return iter(dated(list(map(EventReader(unit).event, events)), unit))
 
 
 def _key(event: Insert[Any] | Retract) -> Hashable:

@@ -64,6 +64,15 @@ _ROWS: Final[Mapping[Unit | None, type[CHTRow[Any]]]] = {
 """The class of rows by unit; others are plain."""
 
 
+def dated_row(row: CHTRow[T], unit: Unit | None) -> CHTRow[T]:
+    """Return the same row, which prints its times as dates if that is what the unit makes of them.
+
+    >>> dated_row(CHTRow(0, 60, "x"), "s")
+    CHTRow(le='1970-01-01T00:00:00Z', re='1970-01-01T00:01:00Z', payload='x')
+    """
+    return tuple.__new__(_ROWS.get(unit, CHTRow), row)
+
+
 class Row(Protocol):
     """A row with a lifetime and a payload."""
 

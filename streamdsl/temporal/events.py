@@ -44,9 +44,9 @@ class PhysicalEvent(Generic[T_co]):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def unit_of(event: PhysicalEvent[Any]) -> Unit | None:
-    """Return the unit of an event's times, None if the event does not know it."""
-    return getattr(event, "_unit", None)
+def unit_of(dated: object) -> Unit | None:
+    """Return the unit of the times of an event, or of a row, None if it does not know it."""
+    return getattr(dated, "_unit", None)
 
 
 _OF_WINDOW: Final = re.compile(r"(?:window_aggregate|window_apply|distinct)_\d+")

@@ -421,7 +421,7 @@ def test_a_module_is_shown_with_the_lifetimes_that_it_saw() -> None:
 def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
     trace = DEAR.trace({"trips": TRIPS})
     why = trace.why((0, 10, {"n": 1, "most": 7}))
-    assert repr(why) == "Why([0, 10) n=1 most=7, of 1 input rows)"
+    assert repr(why) == "Why([0, 10) n=1 most=7, of 1 row of input)"
     assert repr(why.tree) == "Cause(window_aggregate_1: [0, 10) n=1 most=7, of 1)"
     assert "&lt;- source:trips" in why._repr_html_()
     assert repr(trace.effects(trace.input[0].event)) == "Effects(insert 'a' [3, 4), at 3 operators)"
@@ -430,6 +430,23 @@ def test_answers_are_short_as_values_and_whole_in_notebooks() -> None:
     assert repr(passed.why_not(lambda e: e == 7)) == "WhyNot(no remedy)"
     assert why.windows == [(0, 10)]
     assert why.events == [("trips", trace.input[0].event)]
+
+
+def test_answers_over_dates_print_dates() -> None:
+    start, end = "'2026-03-01T10:00:00Z'", "'2026-03-01T10:05:00Z'"
+    query = sd.source("trips", unit="s").tumbling_window("1h").aggregate(n=sd.count())
+    trace = query.trace({"trips": [sd.interval("a", "2026-03-01T10:00", "2026-03-01T10:05", 7)]})
+    why = trace.why(trace.cht().rows[0])
+    (cause,) = why.inputs
+    row = f"CHTRow(le={start}, re={end}, payload=7)"
+    assert repr(cause) == (
+        f"InputCause(source='trips', row={row}, events=(Insert(id='a', le={start}, re={end}, payload=7),), "
+        "is_context=False, number=0)"
+    )
+    assert repr(why.tree) == "Cause(window_aggregate_1: [2026-03-01T10:00:00Z, 11:00:00Z) n=1, of 1)"
+    assert repr(trace.effects(cause.events[0]).operators[0]) == (
+        f"OperatorEffect(operator='source:trips', made=({row},), prevented=())"
+    )
 
 
 def test_the_way_to_emit_is_kept_as_far_as_it_says_which_rows_are_out() -> None:
