@@ -197,6 +197,15 @@ def checked_workers(workers: object, engine: str = "local") -> int | None:
     return workers
 
 
+def check_workers(plan: Node, emit: EmitMode | Emit, workers: object) -> None:
+    """Raise `QueryError` for what is no number of workers, and for a plan that cannot be cut for them."""
+    if checked_workers(workers) is not None:
+        from streamdsl.engine.opened_plan import OpenedPlan
+        from streamdsl.sharding.local_cut import uses_workers
+
+        uses_workers(OpenedPlan.of(settled(plan), emit, None).plan)
+
+
 def open_session(
     plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options, workers: int | None = None
 ) -> Session[Any]:
@@ -223,15 +232,24 @@ def restore_session(
 ) -> Session[Any]:
     """Restore a session of the local engine from a checkpoint file."""
     runnable_sources(plan)
-    plan = settled(plan)
-    from streamdsl.engine.starting import restored
     from streamdsl.engine.state.whole_files import read_whole
 
-    data = read_whole(path)
-    if (n := checked_workers(workers)) is not None:
+    return session_of(plan, own, read_whole(path), trust, types, workers)
+
+
+def session_of(
+    plan: Node, own: Mapping[str, Bound], data: bytes, trust: bool, types: Iterable[type] = (), workers: int | None = None
+) -> Session[Any]:
+    """Restore a session of the local engine from what its `snapshot` has returned."""
+    from streamdsl.engine.starting import restored
+    from streamdsl.engine.state.checkpoint import OF_SHARDS
+
+    plan, n = settled(plan), checked_workers(workers)
+    if n is not None or data.startswith(OF_SHARDS):
+        need("cloudpickle", "shards", "workers")
         from streamdsl.sharding.sharded_session import restored_in_workers
 
-        if (session := restored_in_workers(plan, own, data, trust, types, n)) is not None:
+        if (session := restored_in_workers(plan, own, data, trust, types, n or 0)) is not None:
             return session
     return restored(plan, own, data, trust, types)
 

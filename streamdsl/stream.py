@@ -1339,6 +1339,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
         metrics: str | Endpoint | Sequence[str | Endpoint] = (),
+        workers: int | None = None,
     ) -> connect.Served:
         """Run the query as a job: read sources and write sinks until the sources end, or SIGINT or SIGTERM comes.
 
@@ -1350,7 +1351,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         broke. `watch` gets the figures of each micro-batch, or shows them (`streamdsl.monitoring.live()`);
         `metrics="127.0.0.1:9464"` answers Prometheus and probes of health there, `metrics="otel"` tells OpenTelemetry
         (docs/monitoring.md). `sinks={"speculative": table, "final": archive}` gives each its rows in a way of its own, from one
-        state. Raises `QueryError`, `CheckpointError` for a checkpoint of another query or job, `SinkError`, and what sources and
+        state. With `workers` operators run in so many processes of this machine (docs/workers.md); answers, LEs, REs and CTIs
+        are the same, and so is the checkpoint for any number of them. Raises `QueryError`, `CheckpointError` for a checkpoint of
+        another query or job, `SinkError`, `WorkerError` for a worker that is gone (the same call goes on), and what sources and
         functions of the query raise (docs/connectors.md).
 
         >>> import sqlite3, tempfile
@@ -1363,13 +1366,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         ...     table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips")
         ...     query.serve(trips, table, checkpoint=f"{folder}/state")
         ...     sqlite3.connect(f"{folder}/trips.db").execute("SELECT le, re, n FROM trips").fetchall()
-        Served(end='ended', micro_batches=1, rows_in=2, rows_out=2, bad_records=0)
+        Served(end='ended', micro_batches=1, rows_in=2, rows_out=2, bad_records=0, late_events=0)
         [(0, 10, 1), (10, 20, 1)]
         """
         need_pyarrow("the micro-batches that sinks take")
         from streamdsl.connect.serving import serve
 
-        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
+        return serve(self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics, workers)
 
     async def serve_async(
         self,
@@ -1384,6 +1387,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         late: connect.Sink | None = None,
         watch: Callable[[Mapping[str, Any]], None] | Live | None = None,
         metrics: str | Endpoint | Sequence[str | Endpoint] = (),
+        workers: int | None = None,
     ) -> connect.Served:
         """Do as `serve` does, in a thread of its own, while the event loop goes on; `watch` is called in that thread.
 
@@ -1404,7 +1408,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl.connect.serving import in_thread, serve
 
         return await in_thread(
-            partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics)
+            partial(serve, self, sources, sinks, checkpoint, every, emit, once, dead_letters, late, watch, metrics, workers)
         )
 
     def to_pandas(self, start: str = "le", end: str = "re") -> pd.DataFrame:

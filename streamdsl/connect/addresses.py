@@ -69,7 +69,7 @@ _SOURCES: Final[dict[str, Callable[..., Source]]] = {
     "jsonl": jsonl_file,
     "kafka": _of_topic(kafka_topic),
     "sqlite": _sqlite_rows,
-    "stdin": lambda path: stdin_jsonl(),
+    "stdin": lambda path, *, start=None, end=None: stdin_jsonl(start=start, end=end),
     "ws": _websocket("ws"),
     "wss": _websocket("wss"),
 }

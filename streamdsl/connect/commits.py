@@ -12,12 +12,10 @@ from streamdsl import running
 from streamdsl.connect.outbox import ANEW, Outbox
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.query_session import Session
-from streamdsl.engine.starting import restored
 from streamdsl.engine.state.whole_files import read_whole, write_whole
 from streamdsl.errors import CheckpointError, without_hint
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock
-from streamdsl.plan.parameters import settled
 
 if TYPE_CHECKING:
     from streamdsl.stream import Stream
@@ -82,7 +80,12 @@ class MicroBatches:
             outbox.resume(self.last, self.stream)
 
     def session(
-        self, query: Stream[Any], bound: Mapping[str, Bound], emits: Sequence[EmitMode | Emit], where: object
+        self,
+        query: Stream[Any],
+        bound: Mapping[str, Bound],
+        emits: Sequence[EmitMode | Emit],
+        where: object,
+        workers: int | None = None,
     ) -> Session[Any]:
         """Return the session of a query in the state after the last micro-batch; the inputs tell the units of time.
 
@@ -90,17 +93,19 @@ class MicroBatches:
         """
         own = {**query._bindings, **bound}
         if self.last < 0:
-            session = running.open_session(query._node, own, emits[0], {})
+            session = running.open_session(query._node, own, emits[0], {}, workers)
             for emit in emits[1:]:
                 session.subscribe(emit)
             return session
         # The state is from the stream's own checkpoint, which nobody else writes: so pickles in it are trusted.
         try:
-            session = restored(settled(query._node), own, read_whole(self._states / str(self.last)), trust=True)
+            data = read_whole(self._states / str(self.last))
+            session = running.session_of(query._node, own, data, trust=True, workers=workers)
         except CheckpointError as error:
+            as_it_was = "as it was" if workers is None else "as it was, without workers= if it had none"
             raise CheckpointError(
                 f"the checkpoint {where} cannot be gone on with: {without_hint(error)}",
-                hint="run the query as it was, or begin a new checkpoint and a new output",
+                hint=f"run the query {as_it_was}, or begin a new checkpoint and a new output",
             ) from error
         then = [session.emit, *(each.emit for each in session.subscriptions)]
         if then != list(emits):

@@ -62,21 +62,31 @@ class Feeder:
         keeps: Collection[str],
         batches: MicroBatches,
         where: object,
+        workers: int | None = None,
     ) -> None:
-        self._query, self._nodes, self._emits = query, nodes, emits
+        self._query, self._nodes, self._emits, self._workers = query, nodes, emits, workers
         self._keeps_letters, self._keeps_late = "letters" in keeps, "late" in keeps
         self._batches, self._where, self._fed = batches, where, ""
         self.session: Session[Any] | None = None
         self.pending = Uncommitted(Progressed())
+        self._late_before = 0
 
-    def begin(self, progressed: Progressed) -> None:
-        """Forget what is pending, and go on from a micro-batch."""
-        self.pending = Uncommitted(progressed)
+    def begin(self, progressed: Progressed) -> int:
+        """Forget what is pending, and go on from a micro-batch; return how many late events there were in it."""
+        self.pending, before = Uncommitted(progressed), self._late_before
+        self._late_before = before if self.session is None else _n_late(self.session)
+        return self._late_before - before
 
     def rewind(self, progressed: Progressed) -> None:
         """Forget what has come since a micro-batch, the session too."""
-        self.session = None
+        self.leave()
         self.begin(progressed)
+
+    def leave(self) -> None:
+        """Let the session go, with its workers."""
+        if self.session is not None:
+            self.session.release()
+        self.session = None
 
     def opened(self) -> Session[Any]:
         """Return the session."""
@@ -138,7 +148,8 @@ class Feeder:
             self.pending.progressed = progressed = replace(progressed, units={**progressed.units, name: bound.unit})
         if self.session is None:
             units = {each: Bound(unit, None, lambda: iter(())) for each, unit in progressed.units.items()}
-            self.session = self._batches.session(self._query, units, self._emits, self._where)
+            self.session = self._batches.session(self._query, units, self._emits, self._where, self._workers)
+            self._late_before = _n_late(self.session)
             if self._keeps_late:
                 self.session.on_late(self._keep_late)
         return self.session
@@ -177,7 +188,8 @@ class Feeder:
 
     def _try(self, name: str, parts: Sequence[Any]) -> StreamDslError | None:
         """Push parts of a batch into a session in the state after the last micro-batch; return what it raises."""
-        self.session, self.pending.sent, self.pending.late = None, [], []
+        self.leave()
+        self.pending.sent, self.pending.late = [], []
         try:
             for part in parts:
                 self._feed(name, part)
@@ -195,6 +207,11 @@ class Feeder:
                 hint="mend it, or serve(..., dead_letters=sink) keeps such records there and goes on",
             ) from cause
         self.pending.letters.append((name, bad))
+
+
+def _n_late(session: Session[Any]) -> int:
+    """Return how many events the sources of a session have dropped or adjusted."""
+    return sum(len(each.rejected) for each in session._sources.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, Final
 
 from streamdsl.connect.looking import look_for
-from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.made_source import MadeSource, lifetimes
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.connect.readable_files import FileFacts, file_errors, plain_path, readable_files, without_packing
 from streamdsl.connect.text_files import csv_file, jsonl_file
@@ -28,16 +28,18 @@ def file_folder(
     path: str | os.PathLike[str],
     *,
     payload: type | None = None,
+    start: str | None = None,
+    end: str | None = None,
     follow: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
     """Return a source of the files of a folder, and of those in it, in the order of their times and names.
 
     They are JSON lines, CSV (read as by `csv_file` with `payload`; both also `.gz` and `.zst`), Parquet, ORC, and Arrow files and
-    streams. A folder `month=01` gives each row in it a field: a text, unless `payload` declares another type. A file must be
-    there as a whole when it gets its name, and is not changed afterwards; names that begin with `.` or `_` are not read. Files
-    may go once they are read. The folder is a path, or an address that fsspec opens with `storage_options`, such as
-    `s3://bucket/trips` with s3fs.
+    streams; `start` and `end` are as for `jsonl_file`. A folder `month=01` gives each row in it a field: a text, unless `payload`
+    declares another type. A file must be there as a whole when it gets its name, and is not changed afterwards; names that begin
+    with `.` or `_` are not read. Files may go once they are read. The folder is a path, or an address that fsspec opens with
+    `storage_options`, such as `s3://bucket/trips` with s3fs.
 
     With `follow` it waits for new files; else it ends when all are read. The position has the names and sizes of the files that
     were read and are still there, so a folder of very many files is one for `streamdsl run` (docs/jobs.md), which also knows
@@ -61,7 +63,7 @@ def file_folder(
             raise QueryError(f"there is no folder {shown}", hint="jsonl_file and csv_file read a single file")
         return found
 
-    return MadeSource(f"file_folder({shown!r})", reader)
+    return MadeSource(f"file_folder({shown!r})", reader, lifetimes(start, end))
 
 
 class _FolderReader(OpenSource):

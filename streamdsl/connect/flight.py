@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.made_source import MadeSource, lifetimes
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Source
 from streamdsl.errors import InputError, QueryError
 from streamdsl.extras import need_pyarrow
@@ -23,16 +23,18 @@ def flight_stream(
     location: str,
     what: bytes | str | os.PathLike[str],
     *,
+    start: str | None = None,
+    end: str | None = None,
     headers: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Source:
     """Return a source of the record batches of a server of Arrow Flight: of a ticket in bytes, or of a flight by its path.
 
-    Their columns are `le`, `re` and the payload's fields, or those of physical events. A flight's endpoints are read one after
-    the other, each from the first of its locations, or from this server. The position is the number of batches: a restart reads
-    the stream again and skips so many, so the server must give the same again. The source ends where the stream does. `headers`
-    go with each call, as for `authorization`, and `settings` are those of `pyarrow.flight.FlightClient`. Raises `InputError` for
-    what the server says.
+    Their columns are `le`, `re` (or `start` and `end`) and the payload's fields, or those of physical events. The endpoints of a
+    flight are read one after the other, each from the first of its locations, or from this server. The position is the number of
+    batches: a restart reads the stream again and skips so many, so the server must give the same again. The source ends where the
+    stream does. `headers` go with each call, as for `authorization`, and `settings` are those of `pyarrow.flight.FlightClient`.
+    Raises `InputError` for what the server says.
 
     >>> from streamdsl.connect import flight_stream
     >>> flight_stream("grpc://localhost:8815", "trips/2026")
@@ -50,7 +52,7 @@ def flight_stream(
     def frames() -> Iterator[Any]:
         return _frames(location, what, calls, settings or {})
 
-    return MadeSource(name, lambda position: _FlightReader(shown, frames, position or 0))
+    return MadeSource(name, lambda position: _FlightReader(shown, frames, position or 0), lifetimes(start, end))
 
 
 def _frames(location: str, what: Any, headers: list[tuple[bytes, bytes]], settings: Mapping[str, Any]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamdsl.connect.protocols import OpenSource, Position
+from streamdsl.temporal import LifetimeColumns
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -14,6 +15,8 @@ class MadeSource:
 
     name: str
     reader: Callable[[Position], OpenSource]
+    lifetime_columns: LifetimeColumns | None = None
+    """The fields of its rows that are LE and RE, None where the query says which these are."""
 
     def __repr__(self) -> str:
         return self.name
@@ -21,3 +24,12 @@ class MadeSource:
     def open(self, position: Position) -> OpenSource:
         """Return a reader that goes on at a position; None is the begin."""
         return self.reader(position)
+
+
+def lifetimes(start: str | None, end: str | None) -> LifetimeColumns | None:
+    """Return the fields that are LE and RE, None if neither is named. Raises `QueryError` for what is no name.
+
+    >>> lifetimes("at", None), lifetimes(None, None)
+    (LifetimeColumns(start='at', end=None), None)
+    """
+    return None if start is None and end is None else LifetimeColumns("le" if start is None else start, end)

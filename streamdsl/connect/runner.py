@@ -44,8 +44,9 @@ Metrics: TypeAlias = str | Endpoint | Sequence[str | Endpoint]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a call of `serve` has done: rows in and out, bad records, the number of micro-batches, and why it ended.
+    """What a call of `serve` has done: micro-batches, rows in and out, bad records, late events, and why it ended.
 
+    Bad records have gone to `dead_letters`, late events are those that a source has dropped or adjusted; rows in are with both.
     `end` is `ended` where every source has, `caught up` where nothing was there with `once`, `stopped` after a signal.
     """
 
@@ -54,6 +55,7 @@ class Served:
     rows_in: int = 0
     rows_out: int = 0
     bad_records: int = 0
+    late_events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Settings:
     metrics: Metrics = ()
     name: str = ""
     """What logs and metrics call the job: its checkpoint, as it is given."""
+    workers: int | None = None
 
 
 class Runner:
@@ -118,6 +121,7 @@ class Runner:
                 held.callback(getattr(sink, "close", _nothing))
             lock = held.enter_context(Lock(checkpoint / "lock", f"the checkpoint {checkpoint}", CheckpointError))
             self._begin(checkpoint, lock)
+            held.callback(self._feeder.leave)
             held.callback(self._close)
             self._open()
             self._log.extra = {"job": self._settings.name, "stream": self._batches.stream}
@@ -135,7 +139,7 @@ class Runner:
         self._outboxes = [Outbox(folder / f"output{n or ''}", sinks) for n, (_, sinks) in enumerate(self._sinks)]
         self._batches = MicroBatches(folder, self._ledger, self._outboxes, lock)
         emits = [emit for emit, _ in self._sinks]
-        self._feeder = Feeder(self._query, self._nodes, emits, self._sides, self._batches, checkpoint)
+        self._feeder = Feeder(self._query, self._nodes, emits, self._sides, self._batches, checkpoint, self._settings.workers)
         self._batches.resume()
         for each in self._outputs.values():
             each.resume(self._ledger.last, self._batches.stream)
@@ -237,9 +241,9 @@ class Runner:
             each.deliver(self._batches.stream)
         self._ledger.forget()
         self._alone = max(0, self._alone - 1)
-        self._feeder.begin(pending.progressed)
+        n_late = self._feeder.begin(pending.progressed)
         self._tell_sources()
-        self._report(pending, sent, batch, len(data), (durable - begun, time.perf_counter() - begun))
+        self._report(pending, n_late, sent, batch, len(data), (durable - begun, time.perf_counter() - begun))
 
     def _tell_sources(self) -> None:
         for name, reader in (*self._readers.items(), *self._ended.items()):
@@ -248,12 +252,19 @@ class Runner:
             except Exception:
                 self._log.warning("the source %r failed to learn what is committed", name, exc_info=True, extra={"source": name})
 
-    def _report(self, pending: Uncommitted, sent: Outgoing[Any], batch: int, size: int, times: tuple[float, float]) -> None:
+    def _report(
+        self, pending: Uncommitted, n_late: int, sent: Outgoing[Any], batch: int, size: int, times: tuple[float, float]
+    ) -> None:
         """Tell of a micro-batch, of so many bytes of state; `times` are until it is durable, and until the sinks have it."""
         rows_out, bad, (durable, seconds) = len(sent.changes()), len(pending.letters), times
         done = self._done
-        self._done = Served(
-            done.end, done.micro_batches + 1, done.rows_in + pending.rows, done.rows_out + rows_out, done.bad_records + bad
+        self._done = replace(
+            done,
+            micro_batches=done.micro_batches + 1,
+            rows_in=done.rows_in + pending.rows,
+            rows_out=done.rows_out + rows_out,
+            bad_records=done.bad_records + bad,
+            late_events=done.late_events + n_late,
         )
         figures = {"batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "rows_rejected": bad}
         said = {"micro_batch": batch, "rows_in": pending.rows, "rows_out": rows_out, "bad_records": bad}

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from streamdsl.connect.made_source import MadeSource
-from streamdsl.connect.protocols import Position, Source
+from streamdsl.connect.made_source import MadeSource, lifetimes
+from streamdsl.connect.protocols import OpenSource, Position, Source
 from streamdsl.connect.pushed import Pushed, PushReader, ServerEnded
 from streamdsl.errors import InputError, QueryError
 from streamdsl.redaction import without_secrets
@@ -22,11 +22,13 @@ def server_sent_events(
     *,
     decode: Callable[[str], Any] = json.loads,
     headers: Mapping[str, str] | None = None,
+    start: str | None = None,
+    end: str | None = None,
     timeout: float = 60.0,
 ) -> Source:
     """Return a source of the events that a server sends, each of which `decode` makes an item of, by default of JSON.
 
-    Items are those of `iterable`: objects with `le` and the fields, rows or events, all of one form.
+    Items are those of `iterable`: objects with `le` (or `start` and `end`) and the fields, rows or events, all of one form.
 
     The position is the last id that the server gave; the server is asked to go on after it (`Last-Event-ID`), after a restart
     as after a connection that was lost, or silent for `timeout` seconds. So nothing is lost as far as the server gives ids, and
@@ -39,7 +41,11 @@ def server_sent_events(
     """
     connection(url, timeout)
     name, sent = f"server_sent_events({without_secrets(url)!r})", sendable(headers)
-    return MadeSource(name, lambda position: _EventReader(url, decode, sent, timeout, position or {}))
+
+    def reader(position: Position) -> OpenSource:
+        return _EventReader(url, decode, sent, timeout, position or {})
+
+    return MadeSource(name, reader, lifetimes(start, end))
 
 
 def connection(url: str, timeout: float) -> http.client.HTTPConnection:

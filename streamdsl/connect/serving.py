@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,19 +42,24 @@ def serve(
     late: Sink | None,
     watch: Watch | None,
     metrics: Metrics,
+    workers: int | None,
     stop: threading.Event | None = None,
 ) -> Served:
     """Run a query as a job; see `Stream.serve`."""
     nodes = running.runnable_sources(query._node)
     given = _sources(sources, nodes, query)
+    lives = {name: each for name, source in given.items() if (each := getattr(source, "lifetime_columns", None)) is not None}
+    nodes |= {name: replace(nodes[name], lifetime_columns=each) for name, each in lives.items()}
     sides = {kind: _sinks(sink) for kind, sink in (("letters", dead_letters), ("late", late)) if sink is not None}
     rows = float(every) if type(every) is int else float("inf")
     seconds = float("inf") if type(every) is int else _seconds(every)
     if min(rows, seconds) <= 0:
         raise QueryError(f"every is a positive duration, or a number of rows, not {every!r}")
-    settings = Settings(rows, seconds, once, watch, metrics, "" if checkpoint is None else str(checkpoint))
+    by_emit = _by_emit(sinks, emit)
+    running.check_workers(query._node, by_emit[0][0], workers)
+    settings = Settings(rows, seconds, once, watch, metrics, "" if checkpoint is None else str(checkpoint), workers)
     stop = threading.Event() if stop is None else stop
-    runner = Runner(query, nodes, given, _by_emit(sinks, emit), sides, settings, stop)
+    runner = Runner(query, nodes, given, by_emit, sides, settings, stop)
     with stopped_by_signals(stop):
         if checkpoint is not None:
             return runner.run(Path(checkpoint))

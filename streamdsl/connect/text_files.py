@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from streamdsl.connect.line_reader import AT_ONCE, LineReader, decoded
-from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.made_source import MadeSource, lifetimes
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.connect.readable_files import plain_path
 from streamdsl.errors import InputError
@@ -28,12 +28,17 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)
 def jsonl_file(
     path: str | os.PathLike[str],
     *,
+    start: str | None = None,
+    end: str | None = None,
     follow: bool = False,
     decode: Callable[[str], Any] | None = None,
     at_once: int = AT_ONCE,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
     """Return a source of a file of JSON lines: objects with `le`, `re` for a lifetime, and the payload's fields.
+
+    LE and RE are in the fields `start` and `end`; where neither is named, in those that the query's source names, by default `le`
+    and, if it is there, `re`. Without an RE rows are point events.
 
     A file that ends in `.gz` or `.zst` is compressed, and finished. It is a path, or an address that fsspec opens with
     `storage_options`, such as `s3://bucket/trips.jsonl` with s3fs.
@@ -56,6 +61,7 @@ def jsonl_file(
     return MadeSource(
         f"jsonl_file({without_secrets(name)!r})",
         lambda position: LineReader(name, position, decoded, follow, at_once, options=storage_options),
+        lifetimes(start, end),
     )
 
 
@@ -63,6 +69,8 @@ def csv_file(
     path: str | os.PathLike[str],
     *,
     payload: type | None = None,
+    start: str | None = None,
+    end: str | None = None,
     follow: bool = False,
     at_once: int = AT_ONCE,
     storage_options: Mapping[str, Any] | None = None,
@@ -70,8 +78,8 @@ def csv_file(
     """Return a source of a CSV file with a header, whose columns are those that `jsonl_file` has as keys.
 
     A field has the type that the class `payload` declares; without it each is what it looks like: an integer, a float, a text,
-    and an empty one None. Addresses, `follow`, the position and what fails are as for `jsonl_file`; a record may go over several
-    lines.
+    and an empty one None. `start`, `end`, addresses, `follow`, the position and what fails are as for `jsonl_file`; a record may
+    go over several lines.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -89,6 +97,7 @@ def csv_file(
     return MadeSource(
         f"csv_file({without_secrets(name)!r})",
         lambda position: _CsvReader(name, position, kinds, follow, at_once, storage_options),
+        lifetimes(start, end),
     )
 
 
@@ -131,7 +140,13 @@ class _CsvReader(LineReader):
         return int(text) if _INTEGER.fullmatch(text) else float(text) if _NUMBER.fullmatch(text) else text
 
 
-def stdin_jsonl(stream: IO[bytes] | None = None, *, decode: Callable[[str], Any] | None = None) -> Source:
+def stdin_jsonl(
+    stream: IO[bytes] | None = None,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    decode: Callable[[str], Any] | None = None,
+) -> Source:
     """Return a source of the JSON lines of the standard input, or of another open stream of bytes, as of `jsonl_file`.
 
     What has been read is gone, so a restart goes on with what comes then: lines since the last micro-batch of a job that was
@@ -141,6 +156,7 @@ def stdin_jsonl(stream: IO[bytes] | None = None, *, decode: Callable[[str], Any]
     return MadeSource(
         "stdin_jsonl()",
         lambda position: _StreamReader(sys.stdin.buffer if stream is None else stream, position or 0, decode or json_object),
+        lifetimes(start, end),
     )
 
 

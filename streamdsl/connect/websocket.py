@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from streamdsl.connect.made_source import MadeSource
-from streamdsl.connect.protocols import Position, Source
+from streamdsl.connect.made_source import MadeSource, lifetimes
+from streamdsl.connect.protocols import OpenSource, Position, Source
 from streamdsl.connect.pushed import Pushed, PushReader, ServerEnded
 from streamdsl.connect.server_sent_events import sendable
 from streamdsl.errors import InputError, QueryError
@@ -26,6 +26,8 @@ _MEANT: Final = 1000
 def websocket(
     url: str,
     *,
+    start: str | None = None,
+    end: str | None = None,
     decode: Callable[[Any], Any] = json.loads,
     subscribe: Sequence[Any] = (),
     headers: Mapping[str, str] | None = None,
@@ -33,7 +35,8 @@ def websocket(
 ) -> Source:
     """Return a source of the messages that a server sends over a websocket, each of which `decode` makes an item of, or None.
 
-    Items are those of `iterable`: objects with `le` and the fields, rows or events, all of one form; by default of JSON.
+    Items are those of `iterable`: objects with `le` (or `start` and `end`) and the fields, rows or events, all of one form; by
+    default of JSON.
     `subscribe` is what is said to the server on each new connection: texts, bytes, or what JSON makes texts of.
 
     A websocket gives nothing again. Its position is the number of messages, and a restart goes on with what comes then: what is
@@ -52,7 +55,11 @@ def websocket(
         raise QueryError(f"{without_secrets(url)!r} is no address of a websocket", hint="wss://host/path")
     said = [each if isinstance(each, (str, bytes)) else json.dumps(each) for each in subscribe]
     name, sent = f"websocket({without_secrets(url)!r})", sendable(headers)
-    return MadeSource(name, lambda position: _MessageReader(url, decode, said, sent, timeout, position or 0))
+
+    def reader(position: Position) -> OpenSource:
+        return _MessageReader(url, decode, said, sent, timeout, position or 0)
+
+    return MadeSource(name, reader, lifetimes(start, end))
 
 
 class _MessageReader(PushReader):

@@ -85,6 +85,7 @@ class Session(Displayed, RunningQuery[T]):
             "loaded",
             "options",
             "parts",
+            "release",
             "sources",
             "tables",
             "traced",
@@ -495,6 +496,9 @@ class Session(Displayed, RunningQuery[T]):
             if self._take_late is not None:
                 dated([each.event for each in late], self.unit)
                 self._take_late(late)
+
+    def release(self) -> None:
+        """Let go of what else runs for this session: it is not used any more."""
 
     def keep_newest(self) -> None:
         """Keep the newest rows that leave from now on, for the status."""

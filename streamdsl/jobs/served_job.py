@@ -37,6 +37,7 @@ _OWN: Final[Mapping[str, Any]] = {
     "dead_letters": None,
     "late": None,
     "metrics": [],
+    "workers": None,
     "once": False,
     "follow": False,
 }
@@ -57,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--late", metavar="ADDRESS", help="where events go that sources drop or adjust")
     metrics = "where its figures are served, as 127.0.0.1:9464; or otel"
     add("--metrics", action="append", default=[], metavar="ADDRESS", help=metrics)
+    add("--workers", type=int, metavar="N", help="so many processes of this machine run the operators")
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--once", action="store_true", help="end where nothing is there now; the next run goes on")
     until.add_argument("--follow", action="store_true", help="wait for more where files and folders end")
@@ -98,7 +100,7 @@ def job_of(options: argparse.Namespace) -> ServedJob:
     sides = {name: mistakes.of(_sink, address) for name, address in beside.items()}
     mistakes.refuse()
     assert query is not None
-    kept = {name: getattr(options, name) for name in ("checkpoint", "once", "metrics")}
+    kept = {name: getattr(options, name) for name in ("checkpoint", "once", "metrics", "workers")}
     every = {} if options.every is None else {"every": options.every}
     return ServedJob(query, sources, sinks, {**kept, **modes, **every, **sides})
 
@@ -107,7 +109,8 @@ def report(done: Served) -> None:
     """Say what a job has done, on the standard error."""
     batches = f"{done.micro_batches:,} micro-batch{'es' * (done.micro_batches != 1)}"
     rejected = f", {done.bad_records:,} REJECTED" if done.bad_records else ""
-    print(f"{done.end}: {batches}, {done.rows_in:,} rows in, {done.rows_out:,} out{rejected}", file=sys.stderr)
+    late = f", {done.late_events:,} late" if done.late_events else ""
+    print(f"{done.end}: {batches}, {done.rows_in:,} rows in, {done.rows_out:,} out{rejected}{late}", file=sys.stderr)
 
 
 def sources_of(

@@ -84,8 +84,10 @@ class ShardSession(Session[Any]):
             batch = _of_shard(batch, self._shard)
         return ShardOutput(batch, cti, self._graph.final_frontier(self._ctis, step.finals))
 
-    def figures(self) -> dict[str, dict[str, int]]:
-        """Return the figures of the operators by their labels."""
+    def figures(self, sizes: bool) -> dict[str, dict[str, int]]:
+        """Return the figures of the operators by their labels; with `sizes` their bytes too."""
+        if not sizes:
+            return self._operator_figures(None)
         self._flush_for_reading()
         return self._operator_figures(MemoryMeter([*self._graph.operators, *self._graph.key_tables]))
 
@@ -152,6 +154,6 @@ class ShardHost:
         """Return the state of each shard."""
         return {place: shard.snapshot(types, trust) for place, shard in self._shards.items()}
 
-    def figures(self) -> list[dict[str, dict[str, int]]]:
+    def figures(self, sizes: bool) -> list[dict[str, dict[str, int]]]:
         """Return the figures of the operators of each shard."""
-        return [shard.figures() for shard in self._shards.values()]
+        return [shard.figures(sizes) for shard in self._shards.values()]

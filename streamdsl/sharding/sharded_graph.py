@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from streamdsl.engine.batch import EMPTY, SLICE, Batch, JoinedBatches
 from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.row_batch import RowBatch
+from streamdsl.errors import UserCodeError, WorkerError
 from streamdsl.expr.table import object_column
 from streamdsl.io.binding import Bound
 from streamdsl.plan.labels import labels
@@ -219,7 +221,9 @@ class ShardedGraph(Graph):
             batch, cti = self._stepped(pieces, ctis)
             early, self._early, self._ctis = self._early, [], dict(ctis)
             return [Piece(JoinedBatches([*early, batch]) if any(map(len, early)) else batch, cti)]
-        except BaseException:  # the session has failed, and answers may be on their way
+        except BaseException as error:  # the session has failed, and answers may be on their way
+            if isinstance(error, UserCodeError):
+                self.crew.settle()
             self.crew.release()
             raise
 
@@ -277,12 +281,13 @@ class ShardedGraph(Graph):
             found.update(states)
         return found
 
-    def figures(self) -> list[dict[str, dict[str, int]]]:
-        """Return the figures of the operators of each shard, none of those whose workers have been given back."""
-        if not self.crew.release.alive:
-            return self._here.figures()
-        there: list[Any] = self.crew.ask_all("figures")
-        return [*self._here.figures(), *(each for figures in there for each in figures)]
+    def figures(self, sizes: bool) -> list[dict[str, dict[str, int]]]:
+        """Return the figures of the operators of each shard, none of those whose workers are gone or have been given back."""
+        there: list[Any] = []
+        if self.crew.release.alive:
+            with suppress(WorkerError):  # the next push tells of it
+                there = self.crew.ask_all("figures", sizes)
+        return [*self._here.figures(sizes), *(each for figures in there for each in figures)]
 
 
 def _spelled(batch: Batch) -> Batch:

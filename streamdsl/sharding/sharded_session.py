@@ -86,12 +86,16 @@ class ShardedSession(Session[Any]):
 
     def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[Any]]:
         out = super().end_with(last, time)
-        self._graph.crew.release()
+        self.release()
         return out
 
+    def release(self) -> None:
+        self._graph.crew.release()
+
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
-        own, types = super().snapshot(types, trust), tuple(types)
-        states = self._graph.snapshot(types, trust)
+        types = tuple(types)
+        with self._lock:
+            own, states = super().snapshot(types, trust), self._graph.snapshot(types, trust)
         reached = [each.reached() for each in self._graph.running]
         sections = [own, *states.values()]
         head = {"shards": self._graph.shards, "reached": reached, "places": list(states), "sizes": list(map(len, sections))}
@@ -107,9 +111,9 @@ class ShardedSession(Session[Any]):
 
     def _operator_figures(self, held: MemoryMeter | None) -> dict[str, dict[str, int]]:
         figures: dict[str, dict[str, int]] = {}
-        if held is None:  # another thread may ask, and the pipes to workers are not its own
-            return super()._operator_figures(None)
-        for shard in self._graph.figures():
+        with self._lock:  # another thread may ask
+            shards = self._graph.figures(sizes=held is not None)
+        for shard in shards:
             for label, found in shard.items():
                 figures[label] = _summed(figures[label], found) if label in figures else found
         return {**super()._operator_figures(held), **figures}
@@ -145,10 +149,16 @@ def _fresh(
 def restored_in_workers(
     plan: Node, bindings: Mapping[str, Bound], data: bytes, trust: bool, types: Iterable[type], workers: int
 ) -> Session[Any] | None:
-    """Return the session of a plan that `ShardedSession.snapshot` has saved, with any number of workers; None for another one."""
+    """Return the session of a plan that `ShardedSession.snapshot` has saved, with any number of workers; None for another one.
+
+    With 0 its shards run in this process.
+    """
     if not data.startswith(OF_SHARDS):
         if uses_workers(plan):
-            raise CheckpointError("the checkpoint is of a session without workers", hint="restore(path), without workers=")
+            raise CheckpointError(
+                "the checkpoint is of a session without workers, whose state is not cut by key",
+                hint="restore(path), without workers=",
+            )
         return None
     head, (own, *states) = _parts(data)
     saved = Checkpoint(own)

@@ -18,19 +18,23 @@ from streamdsl.sharding.shard_session import ShardHost
 from streamdsl.sharding.shared_ring import SharedRing
 from streamdsl.sharding.worker_pipe import Ending, alone
 
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+"""What may be sent to all processes of a job at once is for the session's process, which ends its workers."""
 _WAITING: Final = 8
 """More messages than so many do not wait here: the pipe is then full, and who writes waits."""
 
 
 def main(rings: Sequence[int] = ()) -> None:
     """Answer messages until the other side is gone; `rings` are the files of shared memory, in and out, if there are any."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the session, which ends its workers
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     source, sink = _own_pipes()
     if rings:
         source.ring, sink.ring = map(SharedRing, rings)
     waiting: queue.Queue[list[Any]] = queue.Queue(_WAITING)
     threading.Thread(target=_read, args=(source, waiting), daemon=True).start()
-    worker = _Worker(sink)
+    worker = ShardWorker(sink)
     while True:
         answer = worker.answer(source.parsed(waiting.get()))
         try:
@@ -57,7 +61,7 @@ def _read(source: Ending, waiting: queue.Queue[list[Any]]) -> None:
         os._exit(0)
 
 
-class _Worker:
+class ShardWorker:
     """The shards of one session after another."""
 
     def __init__(self, sink: Ending) -> None:

@@ -11,12 +11,15 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any, Final, cast
 
-from streamdsl.errors import WorkerError
+from streamdsl.errors import UserCodeError, WorkerError
 from streamdsl.sharding.shared_ring import SharedRing, ring_file
 from streamdsl.sharding.worker_pipe import Ending, Named
+from streamdsl.sharding.worker_process import SIGNALS, ShardWorker
 
 _PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from streamdsl.sharding.worker_process import main; main({rings!r})"
 """The main module of the session's process is not imported again, so it needs no guard, and may be a notebook."""
@@ -30,6 +33,7 @@ class Worker:
     def __init__(self) -> None:
         rings = [file for file in (ring_file(), ring_file()) if file is not None]
         program = _PROGRAM.format(path=[each or os.getcwd() for each in sys.path], rings=rings)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process heeds none, from its first moment
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", program],
@@ -40,6 +44,8 @@ class Worker:
             )
         except OSError as error:
             raise WorkerError(f"a worker process cannot be started: {error}", hint="ask for fewer workers") from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._to, self._from = (Ending(cast(Any, pipe)) for pipe in (self._process.stdin, self._process.stdout))
         self._to.wait = self._check
         if rings:
@@ -67,23 +73,34 @@ class Worker:
 
     def ask(self, what: str, *given: Any) -> None:
         """Send a question, without waiting for the answer."""
+        was, self.failed = self.failed, True  # until all is written
         try:
             self._to.write((what, given))
         except OSError as error:
             raise self._gone() from error
-        self._asked += 1
+        self._asked, self.failed = self._asked + 1, was
 
     def answer(self) -> Any:
         """Return the next answer, or raise the error that the worker has raised; `WorkerError` if it is gone."""
-        raw = self._answers.get()
+        raw = self._raw()
         if raw is None:
             raise self._gone()
         self._asked -= 1
         how, what = self._from.parsed(raw)
         if how == "failed":
-            self.failed = True
-            raise what()
+            error = what()
+            self.failed = not isinstance(error, UserCodeError)  # after which others can use the process
+            raise error
         return what
+
+    def _raw(self) -> list[Any] | None:
+        return self._answers.get()
+
+    def settle(self) -> None:
+        """Take all answers that are due, whatever they are."""
+        while self._asked and not self.failed:
+            with contextlib.suppress(Exception):
+                self.answer()
 
     def _check(self) -> None:
         if self._process.poll() is not None:
@@ -103,7 +120,7 @@ class Worker:
         self.failed = True
         status = self._process.wait()
         how = f"was ended by {_signal_name(-status)}" if status < 0 else f"has exited with status {status}"
-        hint = "go on from the session's last checkpoint with query.restore(path, workers=n)"
+        hint = "go on from the last checkpoint, with query.restore(path, workers=n), or the same serve(...)"
         if -status == signal.SIGKILL:
             hint = f"the system ends processes so when memory runs out: fewer workers need less; {hint}"
         return WorkerError(f"a worker (process {self.pid}) {how}", hint=hint)
@@ -122,6 +139,40 @@ def _read(source: Ending, answers: queue.SimpleQueue[list[Any] | None]) -> None:
             answers.put(source.raw())
     except (EOFError, OSError, ValueError):
         answers.put(None)
+
+
+class WorkerHere(Worker):
+    """The shards of a session without workers: they run in its own process, and what they send is what a worker would send."""
+
+    def __init__(self) -> None:
+        self._to, self._from = Ending(BytesIO()), Ending(BytesIO())
+        self._shards, self._sent, self._asked = ShardWorker(self._to), deque[bytes](), 0
+        self.failed = False
+
+    @property
+    def pid(self) -> int:
+        """The number of this process."""
+        return os.getpid()
+
+    @property
+    def is_idle(self) -> bool:
+        """False: no other session uses it."""
+        return False
+
+    def ask(self, what: str, *given: Any) -> None:
+        """Do what is asked, and keep the answer."""
+        self._to.pipe = sent = BytesIO()
+        self._to.write(self._shards.answer((what, given)))
+        self._sent.append(sent.getvalue())
+        self._asked += 1
+
+    def _raw(self) -> list[Any]:
+        self._from.pipe = BytesIO(self._sent.popleft())
+        return self._from.raw()
+
+    def end(self) -> None:
+        """Let the shards go."""
+        self._shards.answer(("close", ()))
 
 
 class _Idle:
@@ -172,10 +223,10 @@ def idle_workers() -> list[Worker]:
 
 
 class Crew:
-    """The workers of one session; they are given back when it is closed, or no longer there."""
+    """The workers of one session; they are given back when it is closed, or no longer there. Of 0, its own process is one."""
 
     def __init__(self, n: int) -> None:
-        self.workers = _idle.take(n)
+        self.workers: list[Worker] = _idle.take(n) if n else [WorkerHere()]
         self.release = weakref.finalize(self, _release, self.workers, os.getpid())
 
     def know(self, table: Named) -> None:
@@ -185,9 +236,18 @@ class Crew:
 
     def ask_all(self, what: str, *given: Any) -> list[Any]:
         """Ask every worker the same, and return the answers in their order."""
+        try:
+            for worker in self.workers:
+                worker.ask(what, *given)
+            return [worker.answer() for worker in self.workers]
+        except Exception:
+            self.settle()
+            raise
+
+    def settle(self) -> None:
+        """Wait for all answers that are due, and forget them."""
         for worker in self.workers:
-            worker.ask(what, *given)
-        return [worker.answer() for worker in self.workers]
+            worker.settle()
 
     def ask_each(self, what: str, given: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask some workers, by their places, and return the answers."""

@@ -1,17 +1,19 @@
 """The law of `query.serve`: wherever the job is cut off, and however often, the tables are what the reference says of the input.
 
 In one process no change of a file gets through from some change on, for each change that there is; a process of its own is
-killed at random moments.
+killed at random moments. It is the same law with workers: each start has another number of them, and they are killed too.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import signal
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -22,6 +24,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.connect import Sink, iterable
+from streamdsl.errors import WorkerError
 from streamdsl.sinks import DatabaseTable, ParquetTable
 from streamdsl.temporal import CHT
 from tests.laws.power import KILLED, cut_off_after, exit_after
@@ -35,9 +38,12 @@ def queries(on_violation: Any = "error") -> dict[str, sd.Stream[Any]]:
         "windows": trips.group_by("zone").tumbling_window(10).aggregate(n=sd.count(), fare=sd.sum(lambda e: e.fare)),
         "snapshots": trips.snapshot_window().aggregate(most=sd.max(lambda e: e.fare)),
         "semi join": trips.semi_join(zones, on="zone"),
+        "sessions": trips.group_by("zone").session_window(3).aggregate(n=sd.count(), most=sd.max(lambda e: e.fare)),
     }
 
 
+IN_WORKERS = ("rows", "semi join", "sessions")
+"""Windows are cheap, and stay in the session's process; snapshots over all rows cannot be cut."""
 EMITS = ("speculative", "watermark", "final")
 KILLS = 20
 
@@ -82,13 +88,15 @@ def with_late(rng: Random, given: list[Any], part: object = "") -> list[Any]:
 class Case:
     """A query with its input, and the sinks in a folder."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, in_workers: bool = False) -> None:
         rng = Random(seed)
-        self.folder, self.name, self.emit = folder, rng.choice(list(queries())), rng.choice(EMITS)
+        names = IN_WORKERS if in_workers else list(queries())
+        self.folder, self.name, self.emit = folder, rng.choice(names), rng.choice(EMITS)
+        self.in_workers, self.rng = in_workers, Random(seed)
         self.every = rng.choice((1, 2, 5, 100))
-        names = ("trips", "zones") if self.name == "semi join" else ("trips",)
+        sources = ("trips", "zones") if self.name == "semi join" else ("trips",)
         self.is_endless = self.name != "windows"  # which would be without end too
-        self.given = {name: events(rng, name, self.is_endless) for name in names}
+        self.given = {name: events(rng, name, self.is_endless) for name in sources}
         self.at_once = rng.randint(1, 4)
         self.emits = rng.choice([(), ("speculative", "final"), ("final", "watermark"), ("final", sd.emit.Emit(every=2))])
         self.on_violation = rng.choice(("error", "drop", "adjust"))
@@ -108,8 +116,17 @@ class Case:
         both = self.sinks()
         return dict(zip(self.emits, both, strict=True)) if self.emits else both
 
+    def workers(self) -> int | None:
+        """Return a number of workers; a state of several shards goes on in one process too."""
+        if not self.in_workers:
+            return None
+        return self.rng.choice((1, 2, None) if newest(self) >= 0 else (1, 2))
+
+    def items(self, name: str) -> Any:
+        return self.given[name]
+
     def serve(self) -> Any:
-        sources = {name: iterable(given, at_once=self.at_once) for name, given in self.given.items()}
+        sources = {name: iterable(self.items(name), at_once=self.at_once) for name in self.given}
         return self.query.serve(
             sources,
             self.given_sinks(),
@@ -117,6 +134,7 @@ class Case:
             every=self.every,
             emit="speculative" if self.emits else self.emit,  # type: ignore[arg-type]
             late=DatabaseTable(lambda: sqlite3.connect(self.folder / "late.db"), "late"),
+            workers=self.workers(),
         )
 
     def check(self) -> None:
@@ -172,25 +190,59 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["streamdsl.connect.serving", "streamdsl.sinks", "pandas", "tests.laws.test_serve"])
 
 
-def in_process(seed: int, folder: str, last: int | None) -> None:
+def in_process(seed: int, folder: str, last: int | None, in_workers: bool) -> None:
     """Run a job as the whole of a process, which ends for good at the change of a file after the `last`."""
+    case = SlowCase(seed, Path(folder), in_workers)
+    case.rng = Random(os.getpid())
     if last is not None:
         exit_after(last)
-    SlowCase(seed, Path(folder)).serve()
+    case.serve()
 
 
 class SlowCase(Case):
     """A case whose input is long, and comes slowly enough to be killed in the middle of it."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        super().__init__(seed, folder)
+    parts = 30
+
+    def __init__(self, seed: int, folder: Path, in_workers: bool = False) -> None:
+        super().__init__(seed, folder, in_workers)
         rng = Random(seed)
-        self.given = {name: [each for n in range(30) for each in moved(self.part(rng, name, n), n)] for name in self.given}
+        self.given = {
+            name: [each for n in range(self.parts) for each in moved(self.part(rng, name, n), n)] for name in self.given
+        }
         self.every = 5
 
     def part(self, rng: Random, name: str, n: int) -> list[Any]:
         found = events(rng, f"{name}{n}-", self.is_endless)
         return found if self.on_violation == "error" else with_late(rng, found, n)
+
+
+class KilledWorkers(SlowCase):
+    """A case whose workers are killed now and then, while an item is read."""
+
+    parts = 8
+
+    def workers(self) -> int:
+        return self.rng.choice((1, 2))
+
+    def items(self, name: str) -> Any:
+        def read() -> Iterator[Any]:
+            for item in self.given[name]:
+                if self.rng.random() < 0.05 and (running := children()):
+                    os.kill(self.rng.choice(running), signal.SIGKILL)
+                yield item
+
+        return read
+
+
+def children() -> list[int]:
+    """Return the processes that this one has started and that run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            found += [int(path.parent.name)] if int(parent) == os.getpid() and state != "Z" else []
+    return found
 
 
 def moved(given: list[Any], n: int) -> list[Any]:
@@ -209,9 +261,13 @@ def moved(given: list[Any], n: int) -> list[Any]:
     ]
 
 
+in_both_ways = pytest.mark.parametrize("in_workers", [False, True], ids=["alone", "in workers"])
+
+
+@in_both_ways
 @pytest.mark.parametrize("seed", range(MANY or 8))
-def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
-    rng, case, cuts = Random(seed), Case(seed, tmp_path), 0
+def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, in_workers: bool, tmp_path: Path) -> None:
+    rng, case, cuts = Random(seed), Case(seed, tmp_path, in_workers), 0
     while cuts < 500:
         with cut_off_after(rng.randint(0, 60)) as was_cut:
             case.serve()
@@ -223,12 +279,13 @@ def test_tables_are_exact_however_often_the_job_is_cut_off(seed: int, tmp_path: 
     case.check()
 
 
+@in_both_ways
 @pytest.mark.parametrize("seed", range(MANY or 1))
-def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed: int, tmp_path: Path) -> None:
+def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed: int, in_workers: bool, tmp_path: Path) -> None:
     changes, was_cut = -1, [True]
     while was_cut[0]:
-        changes += 1
-        case = Case(seed, tmp_path / str(changes))
+        changes += 4 if in_workers else 1
+        case = Case(seed, tmp_path / str(changes), in_workers)
         case.given, case.every = {name: given[:6] for name, given in case.given.items()}, 3
         case.folder.mkdir()
         with cut_off_after(changes) as was_cut:
@@ -239,11 +296,25 @@ def test_tables_are_exact_at_whichever_change_of_a_file_the_job_is_cut_off(seed:
 
 
 @pytest.mark.parametrize("seed", range(MANY or 1))
-def test_tables_are_exact_though_processes_are_killed(seed: int, tmp_path: Path) -> None:
-    rng, reached, case = Random(seed), set[int](), SlowCase(seed, tmp_path)
-    for kill in range(KILLS):
+def test_tables_are_exact_though_workers_are_killed(seed: int, tmp_path: Path) -> None:
+    case, told = KilledWorkers(seed, tmp_path, in_workers=True), 0
+    while told < 500:
+        try:
+            case.serve()
+            break
+        except WorkerError:
+            told += 1
+    case.check()
+    assert told
+
+
+@in_both_ways
+@pytest.mark.parametrize("seed", range(MANY or 1))
+def test_tables_are_exact_though_processes_are_killed(seed: int, in_workers: bool, tmp_path: Path) -> None:
+    rng, reached, case = Random(seed), set[int](), SlowCase(seed, tmp_path, in_workers)
+    for kill in range(KILLS // 2 if in_workers else KILLS):
         last = rng.randint(0, 120) if kill % 4 == 0 else None
-        job = processes.Process(target=in_process, args=(seed, str(tmp_path), last))
+        job = processes.Process(target=in_process, args=(seed, str(tmp_path), last, in_workers))
         until = newest(case) + rng.randint(0, 2)
         job.start()
         while last is None and job.is_alive() and newest(case) < until:
@@ -256,7 +327,7 @@ def test_tables_are_exact_though_processes_are_killed(seed: int, tmp_path: Path)
         reached.add(newest(case))
     case.serve()
     case.check()
-    assert len(reached) > 8, "it was killed at different places"
+    assert len(reached) > (4 if in_workers else 8), "it was killed at different places"
 
 
 def newest(case: Case) -> int:

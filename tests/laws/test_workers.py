@@ -120,8 +120,8 @@ def obeys(
     for source, events in batches(rng, inputs, seed):
         if isinstance(several, ShardedSession) and rng.random() < 0.3:
             several.checkpoint(path)
-            several._graph.crew.release()
-            several = query.restore(path, workers=rng.randint(1, 3))
+            several.release()
+            several = query.restore(path, workers=rng.choice((None, 1, 2, 3)))
         expected, found = one.push(events, source), several.push(events, source)
         of_one, sent = of_one + expected, sent + found
         assert [each for each in found if type(each) is Cti] == [each for each in expected if type(each) is Cti]
@@ -261,7 +261,9 @@ def test_an_error_of_user_code_in_a_worker_is_raised_in_the_session() -> None:
     query = S.group_by("k").session_window(3).aggregate(n=sd.count()).select(lambda e: 1 // (e.n - 2) if e else 0)
     rows = [sd.point(f"{n}", n, {"k": "a", "v": n}) for n in (1, 2)]
     said = []
+    running = {worker.pid for worker in idle_workers()}
     for session in (query.open(), query.open(workers=2)):
+        running |= set(session.worker_pids) if isinstance(session, ShardedSession) else set()
         with pytest.raises(UserCodeError) as raised:
             session.push(rows)
         said.append(str(raised.value))
@@ -269,6 +271,7 @@ def test_an_error_of_user_code_in_a_worker_is_raised_in_the_session() -> None:
         with pytest.raises(sd.errors.SessionError, match="has failed"):
             session.push(rows)
     assert said[0] == said[1]
+    assert running <= {worker.pid for worker in idle_workers()}, "the processes are there for the next session"
 
 
 def test_a_worker_that_is_killed_is_told_of_and_the_checkpoint_goes_on(tmp_path: Path) -> None:
@@ -374,12 +377,17 @@ def test_totals_stay_in_the_session_s_process() -> None:
     assert "stage 1 of s: in workers, shards by e.k" in SUMS.explain(workers=2)
 
 
-def test_a_checkpoint_says_whether_it_is_of_workers(tmp_path: Path) -> None:
-    SUMS.open(workers=2).checkpoint(tmp_path / "shards")
-    SUMS.open().checkpoint(tmp_path / "one")
-    with pytest.raises(CheckpointError, match=r"of a session with workers\s+Hint: restore\(path, workers=n\)"):
-        SUMS.restore(tmp_path / "shards")
-    with pytest.raises(CheckpointError, match=r"of a session without workers\s+Hint: restore\(path\)"):
+def test_shards_go_on_in_the_session_s_process_but_one_state_is_not_cut(tmp_path: Path) -> None:
+    rows = [sd.point(f"{n}", n, {"k": "abcd"[n % 4], "v": n}) for n in range(12)]
+    session, one = SUMS.open(workers=2), SUMS.open()
+    assert shown(session.push(rows[:6])) == shown(one.push(rows[:6]))
+    session.checkpoint(tmp_path / "shards")
+    one.checkpoint(tmp_path / "one")
+    here = SUMS.restore(tmp_path / "shards")
+    assert isinstance(here, ShardedSession)
+    assert set(here.worker_pids) == {os.getpid()}
+    assert shown(here.push(rows[6:]) + here.close()) == shown(one.push(rows[6:]) + one.close())
+    with pytest.raises(CheckpointError, match=r"without workers, whose state is not cut by key\s+Hint: restore\(path\)"):
         SUMS.restore(tmp_path / "one", workers=2)
     damaged = (tmp_path / "shards").read_bytes()
     for cut in (damaged[:-9], damaged[:50], damaged[:-9] + b"123456789"):

@@ -18,7 +18,7 @@ from streamdsl.engine.state.external import ExternalReferences, is_configuration
 from streamdsl.engine.state.objects import check_types
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
-from streamdsl.errors import CheckpointError
+from streamdsl.errors import CheckpointError, WorkerError
 from streamdsl.extras import own_version
 from streamdsl.temporal import to_duration
 
@@ -170,6 +170,8 @@ class Checkpoint:
         """Return a session that emits as the one did that was saved, and has its `engine_options`."""
         try:
             return opened(self._emit, self.options)
+        except WorkerError:
+            raise
         except Exception as error:
             how = f"emit={self._emit!r:.80}, engine_options={self.options!r:.200}"
             raise CheckpointError(f"the checkpoint is of a session with {how}, which are none here: {error}") from error
