@@ -33,7 +33,7 @@ WINDOW_PARTS := tests/operators tests/transcripts tests/architecture/test_comple
 UDM_PARTS := tests/unit/udm_examples
 FILE_PARTS := tests/formats tests/unit/jobs/test_run.py tests/architecture/test_tables.py
 
-.PHONY: help environment java demo test laws operator window udm files profile named check-connectors lint format types doctest docs site notebooks sabotage newest bench bench-check \
+.PHONY: help environment java demo test laws operator window udm files profile named servers check-connectors lint format types doctest docs site notebooks sabotage newest bench bench-check \
 	check ci clean
 
 help: ## show what there is to make
@@ -81,7 +81,10 @@ profile: $(READY) named ## record the answers of one engine (NAME=duckdb-bucket)
 named:
 	$(if $(NAME),@:,$(error say of which one, as in NAME=throttle))
 
-check-connectors: $(READY) ## every connector on the real thing: databases, Kafka, an object store, websockets (ARGS=--record: into docs)
+servers:
+	$(if $(PYTHON),@$(PYTHON) -m tests.servers)
+
+check-connectors: servers $(READY) ## every connector on the real thing: databases, Kafka, an object store, websockets (ARGS=--record: into docs)
 	@$(BIN)/python -m pip install --quiet --editable '.[check-connectors]'
 	@STREAMDSL_CONNECTORS=all $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup tests/unit/connect
 	@$(BIN)/python -m tests.connector_reports $(ARGS)

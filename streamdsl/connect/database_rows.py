@@ -16,7 +16,7 @@ from streamdsl.connect.protocols import Batch, End, OpenSource, Position, Source
 from streamdsl.errors import InputError, QueryError, StreamDslError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks.sql_connections import Connect, connected, connecting, engine_errors, engine_of
-from streamdsl.sinks.statements import placeholder, quoted
+from streamdsl.sinks.sql_drivers import placeholder, quoted
 from streamdsl.temporal import to_duration
 
 if TYPE_CHECKING:

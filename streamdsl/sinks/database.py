@@ -12,7 +12,8 @@ from streamdsl.sinks.names import LONGEST
 from streamdsl.sinks.row_changes import event_table, normalized, row_changes, row_events
 from streamdsl.sinks.schemas import row_schema, widened_schema
 from streamdsl.sinks.sql_connections import Connect, DuckConnection, connecting
-from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Statements, TableLayout, driver_errors
+from streamdsl.sinks.sql_drivers import Driver
+from streamdsl.sinks.statements import BATCHES, TABLES, Statements, TableLayout, driver_errors
 from streamdsl.sinks.table_folder import LOST
 
 _OLD: Final = (
@@ -24,7 +25,9 @@ class DatabaseTable:
     """A table of a database that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
     `connect` makes a connection of the DB-API to SQLite, PostgreSQL, DuckDB, or another database that knows savepoints and
-    `INSERT ... ON CONFLICT`; or it is an address or an engine of SQLAlchemy, of SQLite or PostgreSQL (`postgresql+psycopg://...`).
+    `INSERT ... ON CONFLICT`; or it is an address or an engine of SQLAlchemy, of SQLite, PostgreSQL (`postgresql+psycopg://...`),
+    MariaDB or MySQL (`mysql+pymysql://...`). These two commit where a table is changed: that comes before all rows of the
+    micro-batch, is planned before it is done, and done to the end by the next writer, wherever the first one dies.
     The table is made if it is not there; `(id, le)` is its key. Its types are those that the stream declares, else those of the
     first values: a column whose type is not known yet is added when it is. Rows and the number of the micro-batch are written in
     one transaction, so a repeated one changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
@@ -83,7 +86,11 @@ class DatabaseTable:
                 )
             outside = connection.outside() if isinstance(connection, DuckConnection) else None
             with closing(connection.cursor()) as cursor:
-                yield Statements(cursor, self.table, driver, outside)
+                sql = Statements(cursor, self.table, driver, outside)
+                if driver.commits_tables:
+                    connection.detach()
+                    sql.lock()
+                yield sql
             with driver_errors(self.table):
                 connection.commit()
 
@@ -109,13 +116,15 @@ class DatabaseTable:
 
     def _checked_layout(self, sql: Statements, last: LastBatch) -> TableLayout | None:
         """Return the layout of the table, or None for a new one; raises `SinkError` for a table that others have changed."""
+        if (layout := sql.layout()) is not None and layout.is_planned:
+            sql.reach(layout)
+            return layout
         if last.batch < 0:
             if sql.exists():
                 raise SinkError(
                     f"a table {self.table} exists, and no stream has written it", hint="name another, or drop it to begin anew"
                 )
             return None
-        layout = sql.layout()
         if layout is None:
             if not sql.exists():
                 raise SinkError(f"the table {self.table} is gone", hint=LOST)
@@ -135,5 +144,4 @@ class DatabaseTable:
             return layout
         if layout.rows or sql.fits(layout.schema, wide):
             return sql.widen(layout, wide)
-        sql.drop()
-        return sql.make(wide)
+        return sql.make_anew(wide)

@@ -75,11 +75,17 @@ class EngineConnection:
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.dialect = connection, connection.dialect
-        self.commit, self.rollback, self.close = connection.commit, connection.rollback, connection.close
+        self.rollback, self.close = connection.rollback, connection.close
+        self.detach = connection.detach  # it is closed then, and not kept for others, and what it holds ends
 
     def cursor(self) -> EngineCursor:
         """Return a cursor."""
         return EngineCursor(self.connection)
+
+    def commit(self) -> None:
+        """End the transaction."""
+        with engine_errors():
+            self.connection.commit()
 
 
 class EngineCursor:

@@ -11,6 +11,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamdsl.errors import SinkError
 
 _TYPES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (pa.types.is_boolean, "BOOLEAN"),
@@ -22,31 +25,33 @@ _TYPES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (pa.types.is_decimal, "NUMERIC"),
     (pa.types.is_binary, "BYTEA"),
 )
-_LONGEST: Final = 38
-"""The number of digits that a decimal has at most in DuckDB."""
+_OF_MYSQL: Final = {"BYTEA": "LONGBLOB", "TEXT": "LONGTEXT", "TIME": "TIME(6)"}
+_DIGITS: Final = {"sqlite": (0, 0), "duckdb": (38, 38), "mysql": (65, 30)}
+"""The number of digits that a decimal has at most, and of those behind the point, where it must be said."""
 
 
-def sql_type(kind: Any, exact: bool = True, sized: bool = False) -> str:
+def sql_type(kind: Any, database: str = "postgresql") -> str:
     """Return the SQL type of a column; lists and records are JSON text, and times in nanoseconds are text.
 
-    Decimals are text too in a database that is not `exact`, which is SQLite, and have their size where it is `sized`, in DuckDB.
+    Decimals are text too in SQLite, and have their size in DuckDB and MySQL. MySQL's dates with a time have no zone.
 
-    >>> sql_type(pa.timestamp("us", "UTC")), sql_type(pa.decimal128(20, 0), exact=False)
-    ('TIMESTAMP WITH TIME ZONE', 'TEXT')
+    >>> sql_type(pa.timestamp("us", "UTC")), sql_type(pa.decimal128(20, 0), "sqlite"), sql_type(pa.string(), "mysql")
+    ('TIMESTAMP WITH TIME ZONE', 'TEXT', 'LONGTEXT')
     """
     if pa.types.is_timestamp(kind) and kind.unit != "ns":
-        return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
-    if pa.types.is_decimal(kind) and not exact:
-        return "TEXT"
-    if pa.types.is_decimal(kind) and sized:
-        return f"NUMERIC({kind.precision}, {kind.scale})" if kind.precision <= _LONGEST else "TEXT"
-    return next((name for test, name in _TYPES if test(kind)), "TEXT")
+        return "DATETIME(6)" if database == "mysql" else "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
+    name = next((name for test, name in _TYPES if test(kind)), "TEXT")
+    if name == "NUMERIC" and database in _DIGITS:
+        longest, behind = _DIGITS[database]
+        name = f"NUMERIC({kind.precision}, {kind.scale})" if kind.precision <= longest and kind.scale <= behind else "TEXT"
+    return _OF_MYSQL.get(name, name) if database == "mysql" else name
 
 
-def sql_values(column: Any, exact: bool = True) -> list[Any]:
+def sql_values(column: Any, database: str = "postgresql") -> list[Any]:
     """Return a column's values: numbers, booleans, text and bytes unchanged, times and decimals as text.
 
-    Durations are counts of their unit. SQLite, which is not `exact`, has no NaN: it gets the text `NaN`, as NULL means None.
+    Durations are counts of their unit. SQLite has no NaN: it gets the text `NaN`, as NULL means None. Raises `SinkError` for NaN
+    and infinite numbers in MySQL, which has neither.
 
     >>> sql_values(pa.chunked_array([pa.array([0], pa.timestamp("us", "UTC"))]))
     ['1970-01-01 00:00:00+00:00']
@@ -59,13 +64,19 @@ def sql_values(column: Any, exact: bool = True) -> list[Any]:
         return list(column.cast(pa.int64()).to_pylist())
     values = column.to_pylist()
     if pa.types.is_timestamp(kind):
-        return [None if value is None else str(value if kind.tz is None else value.astimezone(UTC)) for value in values]
+        if kind.tz is not None:
+            values = [None if value is None else value.astimezone(UTC) for value in values]
+        if database == "mysql":
+            values = [None if value is None else value.replace(tzinfo=None) for value in values]
+        return [None if value is None else str(value) for value in values]
     if pa.types.is_nested(kind):
         return [None if value is None else json.dumps(_json(value), ensure_ascii=False) for value in values]
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_decimal(kind):
         return [None if value is None else str(value) for value in values]
-    if pa.types.is_floating(kind) and not exact:
+    if pa.types.is_floating(kind) and database == "sqlite":
         return ["NaN" if value is not None and math.isnan(value) else value for value in values]
+    if pa.types.is_floating(kind) and database == "mysql" and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        raise SinkError("MySQL has no NaN and no infinite numbers, and such come", hint="select others in place of them, or None")
     return list(values)
 
 

@@ -1,11 +1,10 @@
-"""The SQL statements of a database table, in the dialect that SQLite, PostgreSQL and DuckDB share."""
+"""The SQL statements of a database table, in the dialect that SQLite, PostgreSQL and DuckDB share, and in that of MySQL."""
 
 from __future__ import annotations
 
 import base64
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamdsl.errors import QueryError, SinkError, StreamDslError
+from streamdsl.errors import SinkError, StreamDslError
 from streamdsl.io.arrow_types import common_schema
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks.commit_file import AGAIN
@@ -21,7 +20,7 @@ from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import column_of
 from streamdsl.sinks.row_changes import KEY, RowChanges
 from streamdsl.sinks.schemas import cast_table
-from streamdsl.sinks.sql_connections import DuckConnection, EngineConnection
+from streamdsl.sinks.sql_drivers import COMMITS, Driver, quoted
 from streamdsl.sinks.sql_values import sql_type, sql_values
 from streamdsl.sinks.table_folder import LOST
 from streamdsl.temporal.pandas_frames import MEMO, column_names
@@ -30,19 +29,11 @@ BATCHES: Final = "streamdsl_batches"
 """The table of the last micro-batch of each table."""
 TABLES: Final = "streamdsl_tables"
 """The table of the layout of each table: columns by field, Arrow types, and the number of rows."""
-_MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 _ROWS_PER_QUERY: Final = 100
 """The number of rows that one query looks up."""
 _MAX_EXACT: Final = 2**53
-
-
-def quoted(name: str) -> str:
-    """Return a name as a quoted SQL identifier.
-
-    >>> quoted('a "b"')
-    '"a ""b\"""'
-    """
-    return '"' + name.replace('"', '""') + '"'
+_KEY_LENGTHS: Final = {"id": 700, "le": 60}
+"""The characters of texts in MySQL's keys, which have 3,072 bytes at most."""
 
 
 @contextmanager
@@ -74,6 +65,8 @@ def _is_missing_object(error: Any) -> bool:
     (True, False)
     """
     told = error.args[0] if error.args else None
+    if isinstance(told, int):
+        return told in _MISSING
     code = getattr(error, "sqlstate", None) or (told.get("C") if isinstance(told, dict) else None)
     if code:
         return str(code).startswith("42")  # the class of SQLSTATE for syntax errors and access rules, which unknown names are in
@@ -86,71 +79,21 @@ def _error_type(kind: Any) -> type[SinkError]:
     return type(SinkError.__name__, (SinkError, kind), {})
 
 
-_DIALECTS: Final = ("sqlite", "postgresql")
-"""The dialects of SQLAlchemy whose databases know the statements below."""
-
-
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """The placeholder of a connection's driver, and whether the database is SQLite, or DuckDB."""
-
-    mark: str
-    is_sqlite: bool
-    is_duckdb: bool = False
-
-    @classmethod
-    def of(cls, connection: Any) -> Driver:
-        """Return the driver of a connection; raises `SinkError` for a connection with autocommit, or of another database."""
-        mark, modules = placeholder(connection), _modules(connection)
-        if isinstance(connection, DuckConnection):
-            return cls(mark, is_sqlite=False, is_duckdb=True)
-        if isinstance(connection, EngineConnection):
-            if connection.dialect.name not in _DIALECTS:
-                raise SinkError(
-                    f"tables are kept in {' and '.join(_DIALECTS)}, not in {connection.dialect.name}",
-                    hint="it lacks INSERT ... ON CONFLICT, or commits where a table is made: write to one of these",
-                )
-            return cls(mark, is_sqlite=connection.dialect.name == "sqlite")
-        is_sqlite = any("sqlite" in name for name in modules)
-        implicit = is_sqlite and getattr(connection, "isolation_level", "") is None
-        if getattr(connection, "autocommit", False) is True or (implicit and getattr(connection, "autocommit", -1) == -1):
-            raise SinkError(
-                "the connection commits each statement on its own, so a micro-batch could be written in part",
-                hint="connect without autocommit (sqlite3: leave isolation_level as it is)",
-            )
-        return cls(mark, is_sqlite)
-
-
-def placeholder(connection: Any) -> str:
-    """Return how the driver of a connection marks a parameter; raises `QueryError` for one that knows neither `?` nor `%s`.
-
-    >>> import sqlite3
-    >>> placeholder(sqlite3.connect(":memory:"))
-    '?'
-    """
-    if isinstance(connection, EngineConnection):
-        return _mark(connection.dialect.paramstyle, f"of {connection.dialect.name}")
-    module = next((sys.modules[name] for name in _modules(connection) if hasattr(sys.modules.get(name), "paramstyle")), None)
-    return _mark(getattr(module, "paramstyle", "qmark"), getattr(module, "__name__", module))
-
-
-def _mark(style: str, driver: object) -> str:
-    if style not in _MARKS:
-        raise QueryError(f"the database driver {driver} has the paramstyle {style!r}", hint=f"use one with {', '.join(_MARKS)}")
-    return _MARKS[style]
-
-
-def _modules(connection: Any) -> list[str]:
-    return [each.__module__.partition(".")[0] for each in type(connection).__mro__]
+_MISSING: Final = (1054, 1146)
+"""The numbers of MySQL's errors for a column and a table that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The recorded layout of a table: the column of each field, the Arrow schema, and the number of rows."""
+    """The recorded layout of a table: the column of each field, the Arrow schema, and the number of rows.
+
+    One that `is_planned` has been recorded before the table was changed to it: the table may have it or not.
+    """
 
     columns: dict[str, str]
     schema: Any
     rows: int
+    is_planned: bool = False
 
     @property
     def of_fields(self) -> dict[str, str]:
@@ -172,18 +115,34 @@ class Statements:
         self._cursor = cursor
         self._outside = outside
         self._name = name
-        self._table = ".".join(map(quoted, name.split(".")))
+        self._table = ".".join(map(driver.quote, name.split(".")))
         self._driver = driver
         self._mark = driver.mark
 
+    def lock(self) -> None:
+        """Let other writers of the table wait until the connection is closed: MySQL's own locks end where a table is changed."""
+        lock = f"GET_LOCK(SHA1(CONCAT_WS(' ', 'streamdsl', DATABASE(), {self._mark})), @@innodb_lock_wait_timeout)"
+        self._run(f"SELECT {lock}, @@autocommit, @@sql_mode", self._name)
+        is_locked, is_automatic, mode = self._cursor.fetchone()
+        if is_automatic:
+            raise SinkError(COMMITS, hint="connect without autocommit")
+        if "STRICT_" not in mode:
+            raise SinkError(
+                f"the database changes values that do not fit, for its sql_mode is {mode!r}", hint="add STRICT_ALL_TABLES to it"
+            )
+        if not is_locked:
+            raise SinkError(f"another writer holds the table {self._name}", hint=AGAIN)
+
     def last_batch(self) -> LastBatch:
         """Return the last micro-batch of the table, and lock the table's row until the transaction ends."""
-        self._run(f"CREATE TABLE IF NOT EXISTS {BATCHES} (name TEXT PRIMARY KEY, batch BIGINT NOT NULL, stream TEXT)")
-        columns = "name TEXT PRIMARY KEY, columns TEXT NOT NULL, types TEXT NOT NULL, row_count BIGINT NOT NULL"
-        self._run(f"CREATE TABLE IF NOT EXISTS {TABLES} ({columns})")
+        key, text = ("VARCHAR(255)", "LONGTEXT") if self._driver.database == "mysql" else ("TEXT", "TEXT")
+        columns = f"name {key} PRIMARY KEY, batch BIGINT NOT NULL, stream {text}"
+        self._run(f"CREATE TABLE IF NOT EXISTS {BATCHES} ({columns}){self._kind}")
+        columns = f"name {key} PRIMARY KEY, columns {text} NOT NULL, types {text} NOT NULL, row_count BIGINT NOT NULL"
+        self._run(f"CREATE TABLE IF NOT EXISTS {TABLES} ({columns}){self._kind}")
         # The first write of the transaction takes a lock: other writers wait here, and then read what this one has committed.
-        same = f"batch = {BATCHES}.batch" if self._driver.is_duckdb else "name = excluded.name"  # DuckDB keeps keys as they are
-        change = f"ON CONFLICT (name) DO UPDATE SET {same}"
+        same = f"batch = {BATCHES}.batch" if self._driver.database == "duckdb" else None  # DuckDB keeps keys as they are
+        change = f"{self._if_there} {same or self._as_given('name')}"
         self._run(f"INSERT INTO {BATCHES} (name, batch) VALUES ({self._mark}, -1) {change}", self._name)
         self._run(f"SELECT batch, stream FROM {BATCHES} WHERE name = {self._mark}", self._name)
         batch, stream = self._cursor.fetchone()
@@ -195,12 +154,13 @@ class Statements:
         found = self._cursor.fetchone()
         if found is None:
             return None
-        return TableLayout(json.loads(found[0]), pa.ipc.read_schema(pa.BufferReader(base64.b64decode(found[1]))), int(found[2]))
+        columns, types, rows = json.loads(found[0]), base64.b64decode(found[1]), int(found[2])
+        return TableLayout(columns, pa.ipc.read_schema(pa.BufferReader(types)), max(rows, -1 - rows), is_planned=rows < 0)
 
     def check(self, layout: TableLayout) -> None:
         """Raise `SinkError` for a table that is missing, lacks columns, or was emptied or filled by others."""
         # Qualified by the table: SQLite reads an unknown quoted name alone as a string literal.
-        known = ", ".join(f"{self._table}.{quoted(layout.columns[name])}" for name in layout.typed_fields)
+        known = ", ".join(f"{self._table}.{self._driver.quote(layout.columns[name])}" for name in layout.typed_fields)
         found = self._query_or_none(f"SELECT {known} FROM {self._table} LIMIT 1")
         if found is None or (not found) != (layout.rows == 0):
             what = (
@@ -218,24 +178,71 @@ class Statements:
 
     def make(self, schema: Any) -> TableLayout:
         """Create the table with the columns whose types are known, and the primary key (id, le)."""
-        layout = self._layout_of({}, schema)
-        columns = [self._column(layout, schema.field(name)) for name in layout.typed_fields]
-        self._run(f"CREATE TABLE {self._table} ({', '.join(columns)}, PRIMARY KEY ({', '.join(KEY)}))")
-        return layout
+        return self._changed(self._layout_of({}, schema), self._create)
 
-    def drop(self) -> None:
-        """Drop the table, which has no rows."""
-        self._run(f"DROP TABLE {self._table}")
+    def make_anew(self, schema: Any) -> TableLayout:
+        """Create the table in the place of one that has no rows."""
+
+        def create(layout: TableLayout) -> None:
+            self._run(f"DROP TABLE {self._table}")
+            self._create(layout)
+
+        return self._changed(self._layout_of({}, schema), create)
 
     def widen(self, layout: TableLayout, schema: Any) -> TableLayout:
-        """Add columns for new fields and for fields whose type has become known, and widen types of others."""
+        """Add columns for new fields and for fields whose type has become known, and widen types of others.
+
+        Raises `SinkError` for a column with integers that have no equal floats.
+        """
         named = self._layout_of(layout.columns, schema, layout.rows)
-        for field in map(schema.field, named.typed_fields):
-            if field.name not in layout.typed_fields:
-                self._run(f"ALTER TABLE {self._table} ADD COLUMN {self._column(named, field)}")
-            elif self._type(layout.schema.field(field.name).type) != self._type(field.type):
-                self._change(quoted(named.columns[field.name]), field)
-        return named
+        old = [schema.field(name) for name in layout.typed_fields]
+        wider = [field for field in old if self._type(layout.schema.field(field.name).type) != self._type(field.type)]
+        for field in wider:
+            self._check_exact(named, field)
+
+        def widen(named: TableLayout) -> None:
+            for field in map(schema.field, named.typed_fields):
+                if field.name not in layout.typed_fields:
+                    self._run(f"ALTER TABLE {self._table} ADD COLUMN {self._column(named, field)}")
+                elif field in wider:
+                    self._change(self._driver.quote(named.columns[field.name]), field)
+
+        return self._changed(named, widen)
+
+    def reach(self, layout: TableLayout) -> None:
+        """Change the table, whatever is there of it, to a layout that is planned, for MySQL.
+
+        Raises `SinkError` for a table that was lost, emptied or filled by others meanwhile.
+        """
+        found = self._query_or_none(f"SELECT 1 FROM {self._table} LIMIT 1")
+        if bool(found) != (layout.rows > 0):
+            what = "has rows that no stream wrote" if found else "is gone, or was emptied,"
+            raise SinkError(f"the table {self._name} {what} since its last micro-batch", hint=LOST)
+        if not layout.rows:
+            self._run(f"DROP TABLE IF EXISTS {self._table}")
+            self._create(layout)
+            return
+        for field in map(layout.schema.field, layout.typed_fields):
+            name = self._driver.quote(layout.columns[field.name])
+            is_there = self._query_or_none(f"SELECT {self._table}.{name} FROM {self._table} LIMIT 1") is not None
+            self._run(f"ALTER TABLE {self._table} {'MODIFY' if is_there else 'ADD'} COLUMN {self._column(layout, field)}")
+
+    def _changed(self, layout: TableLayout, change: Callable[[TableLayout], None]) -> TableLayout:
+        """Change the table to a layout.
+
+        Where that commits, the layout is recorded before, so that a change which is cut off is made by the next writer, and
+        all of it comes before the transaction in which the rows are written.
+        """
+        if self._driver.commits_tables:
+            self._record(layout, planned=True)
+            self.reach(layout)
+        else:
+            change(layout)
+        return layout
+
+    def _create(self, layout: TableLayout) -> None:
+        columns = [self._column(layout, layout.schema.field(name)) for name in layout.typed_fields]
+        self._run(f"CREATE TABLE {self._table} ({', '.join(columns)}, PRIMARY KEY ({', '.join(KEY)})){self._kind}")
 
     def fits(self, one: Any, other: Any) -> bool:
         """Say whether an empty table of one schema can be widened to another in place."""
@@ -254,10 +261,8 @@ class Statements:
         key = " AND ".join(f"{name} = {self._mark}" for name in KEY)
         self._many(f"DELETE FROM {self._table} WHERE {key}", gone.select(KEY))
         self._many(f"UPDATE {self._table} SET re = {self._mark} WHERE {key}", changed.select(["re", *KEY]))
-        names, marks = (
-            ", ".join(each)
-            for each in ([quoted(layout.columns[name]) for name in layout.typed_fields], [self._mark] * len(layout.typed_fields))
-        )
+        names = ", ".join(self._driver.quote(layout.columns[name]) for name in layout.typed_fields)
+        marks = ", ".join([self._mark] * len(layout.typed_fields))
         self._many(f"INSERT INTO {self._table} ({names}) VALUES ({marks})", new.select(layout.typed_fields))
         return int(new.num_rows) - int(gone.num_rows)
 
@@ -265,13 +270,30 @@ class Statements:
         """Record the last micro-batch of the table, and its layout."""
         m = self._mark
         self._run(f"UPDATE {BATCHES} SET batch = {m}, stream = {m} WHERE name = {m}", taken.batch, taken.stream, self._name)
+        self._record(layout)
+
+    def _record(self, layout: TableLayout, *, planned: bool = False) -> None:
+        """Record a layout; a number of rows below zero says that it is planned."""
         types = base64.b64encode(layout.schema.serialize()).decode()
-        change = ", ".join(f"{name} = excluded.{name}" for name in ("columns", "types", "row_count"))
-        values = ", ".join([m] * 4)
+        change = ", ".join(map(self._as_given, ("columns", "types", "row_count")))
+        values = ", ".join([self._mark] * 4)
         self._run(
-            f"INSERT INTO {TABLES} (name, columns, types, row_count) VALUES ({values}) ON CONFLICT (name) DO UPDATE SET {change}",
-            *(self._name, json.dumps(layout.columns, ensure_ascii=False), types, layout.rows),
+            f"INSERT INTO {TABLES} (name, columns, types, row_count) VALUES ({values}) {self._if_there} {change}",
+            *(self._name, json.dumps(layout.columns, ensure_ascii=False), types, -1 - layout.rows if planned else layout.rows),
         )
+
+    @property
+    def _if_there(self) -> str:
+        return "ON DUPLICATE KEY UPDATE" if self._driver.database == "mysql" else "ON CONFLICT (name) DO UPDATE SET"
+
+    def _as_given(self, name: str) -> str:
+        return f"{name} = VALUES({name})" if self._driver.database == "mysql" else f"{name} = excluded.{name}"
+
+    @property
+    def _kind(self) -> str:
+        """What follows the columns of a table that is made."""
+        collation = self._driver.collation
+        return f" ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE {collation}" if collation else ""
 
     def _layout_of(self, columns: dict[str, str], schema: Any, rows: int = 0) -> TableLayout:
         found = dict(columns)
@@ -281,15 +303,30 @@ class Statements:
         return TableLayout(found, schema, rows)
 
     def _type(self, kind: Any) -> str:
-        return sql_type(kind, not self._driver.is_sqlite, sized=self._driver.is_duckdb)
+        return sql_type(kind, self._driver.database)
 
     def _column(self, layout: TableLayout, field: Any) -> str:
-        return f"{quoted(layout.columns[field.name])} {self._type(field.type)}{' NOT NULL' if field.name in KEY else ''}"
+        kind, name = self._type(field.type), self._driver.quote(layout.columns[field.name])
+        if field.name not in KEY:
+            return f"{name} {kind}"
+        return f"{name} {f'VARCHAR({_KEY_LENGTHS[field.name]})' if kind == 'LONGTEXT' else kind} NOT NULL"
+
+    def _check_exact(self, layout: TableLayout, field: Any) -> None:
+        """Raise `SinkError` for a column that is to hold floats and has an integer without an equal one."""
+        if self._driver.database == "sqlite" or not pa.types.is_floating(field.type):
+            return
+        column = self._driver.quote(layout.columns[field.name])
+        self._run(f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_MAX_EXACT} AND {_MAX_EXACT} LIMIT 1")
+        if self._cursor.fetchone() is not None:
+            raise SinkError(
+                f"the column {field.name!r} of the table {self._name} has integers without equal floats, and floats come",
+                hint="declare the types of the payload's fields, or select values of one type",
+            )
 
     def _change(self, column: str, field: Any) -> None:
-        """Widen a column of integers to floats or decimals; raises `SinkError` for an integer without an equal float."""
+        """Widen a column of integers to floats or decimals."""
         kind = self._type(field.type)
-        if self._driver.is_sqlite:  # SQLite types values, not columns: integers stay as they are
+        if self._driver.database == "sqlite":  # SQLite types values, not columns: integers stay as they are
             if kind == "TEXT":
                 spare = quoted("~~")
                 self._run(f"ALTER TABLE {self._table} ADD COLUMN {spare} TEXT")
@@ -297,12 +334,6 @@ class Statements:
                 self._run(f"ALTER TABLE {self._table} DROP COLUMN {column}")
                 self._run(f"ALTER TABLE {self._table} RENAME COLUMN {spare} TO {column}")
             return
-        self._run(f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_MAX_EXACT} AND {_MAX_EXACT} LIMIT 1")
-        if pa.types.is_floating(field.type) and self._cursor.fetchone() is not None:
-            raise SinkError(
-                f"the column {field.name!r} of the table {self._name} has integers without equal floats, and floats come",
-                hint="declare the types of the payload's fields, or select values of one type",
-            )
         self._run(f"ALTER TABLE {self._table} ALTER COLUMN {column} TYPE {kind}")
 
     def _check_before(self, before: Any) -> None:
@@ -319,7 +350,7 @@ class Statements:
                 )
 
     def _values(self, rows: Any) -> Iterator[tuple[Any, ...]]:
-        return zip(*(sql_values(column, not self._driver.is_sqlite) for column in rows.columns), strict=True)
+        return zip(*(sql_values(column, self._driver.database) for column in rows.columns), strict=True)
 
     def _query_or_none(self, statement: str) -> list[Any] | None:
         """Return the rows of a query, or None if a table or column is missing; a savepoint keeps the transaction usable.

@@ -23,7 +23,7 @@ from streamdsl.engine.id_texts import id_text
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, DeltaEvents, IcebergEvents, ParquetEvents, ParquetTable
 from streamdsl.sinks.names import distinct_columns
-from streamdsl.sinks.statements import quoted
+from streamdsl.sinks.sql_drivers import quoted
 from streamdsl.temporal.pandas_frames import column_names
 from tests.laws.choices import Random, given
 from tests.laws.profiles import examples

@@ -46,9 +46,10 @@ def stored(store: Any, address: str) -> list[Any]:
 def test_sources_give_the_same_from_each_position(options: dict[str, Any], store: Any, tmp_path: Path) -> None:
     folder(tmp_path / "in"), packed(tmp_path / "in" / "p.jsonl.zst")
     store.put(f"{tmp_path}/in/", "s3://bucket/in/", recursive=True)
-    report = check_source(lambda: file_folder("s3://bucket/in", storage_options=options, follow=True))
+    report = check_source(lambda: file_folder("s3://bucket/in", storage_options=options, follow=True), slack=60)
     assert (report.records, report.bad_records) == (154, 4)
-    assert check_source(lambda: jsonl_file("s3://bucket/in/p.jsonl.zst", at_once=9, storage_options=options)).records == 26
+    packed_lines = check_source(lambda: jsonl_file("s3://bucket/in/p.jsonl.zst", at_once=9, storage_options=options), slack=60)
+    assert packed_lines.records == 26
 
 
 def test_the_sink_keeps_its_promise(options: dict[str, Any], store: Any) -> None:
