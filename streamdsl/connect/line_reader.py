@@ -60,7 +60,7 @@ class LineReader(OpenSource):
     def _batch(self) -> Batch | None:
         """Return what is there, None if nothing is."""
         before = self._line
-        items, bad, places = decoded(self._records(), self._decode, self._shown)
+        items, bad, places = items_of_lines(self._records(), self._decode, self._shown)
         return Batch(items, self.position, bad, places) if self._line > before else None
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
@@ -125,7 +125,7 @@ class LineReader(OpenSource):
             self._file.close()
 
 
-def decoded(lines: Iterable[tuple[int, bytes]], decode: Decode, file: str) -> tuple[list[Any], list[BadRecord], list[str]]:
+def items_of_lines(lines: Iterable[tuple[int, bytes]], decode: Decode, file: str) -> tuple[list[Any], list[BadRecord], list[str]]:
     """Return the items of numbered lines, what fails, and the place of each item; a line that `decode` passes over has none."""
     items, bad, places = list[Any](), list[BadRecord](), list[str]()
     for number, line in lines:

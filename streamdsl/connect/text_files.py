@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from streamdsl.connect.line_reader import AT_ONCE, LineReader, decoded
+from streamdsl.connect.line_reader import AT_ONCE, LineReader, items_of_lines
 from streamdsl.connect.made_source import MadeSource, lifetimes
 from streamdsl.connect.protocols import END, Batch, End, OpenSource, Position, Source
 from streamdsl.connect.readable_files import plain_path
@@ -181,7 +181,7 @@ class _StreamReader(OpenSource):
         return self._batch(lines) if lines else END if self._is_at_end else None
 
     def _batch(self, lines: list[bytes]) -> Batch:
-        items, bad, places = decoded(enumerate(lines, self._lines + 1), self._decode, "the input")
+        items, bad, places = items_of_lines(enumerate(lines, self._lines + 1), self._decode, "the input")
         self._lines += len(lines)
         return Batch(items, self._lines, bad, places)
 
