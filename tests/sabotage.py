@@ -751,6 +751,13 @@ SABOTAGES = (
         "workers_send_what_one_session_sends",
     ),
     Sabotage(
+        "workers that have failed for a record go on with the answers of before",
+        "streamdsl/sharding/workers.py",
+        "        while self._asked and not self.failed:\n",
+        "        while False:\n",
+        "an_error_of_user_code_in_a_worker",
+    ),
+    Sabotage(
         "a shard that has taken rows says that its state is as it was",
         "streamdsl/spark/streaming/shard.py",
         '        self._saved = b""\n        if len(out):',

@@ -160,10 +160,9 @@ class ShardedGraph(Graph):
         self.works = [each.work(names, policy, options) for each in self.running]
         self.crew = Crew(workers)
         self._here: ShardHost
-        self.open({})
 
     def open(self, states: Mapping[Place, bytes], types: Iterable[type] = (), trust: bool = False) -> None:
-        """Open the shards, with their states if there are any."""
+        """Open the shards, before all else, with their states if there are any."""
         here: dict[Place, bytes | None] = {}
         there: list[dict[Place, bytes | None]] = [{} for _ in self.crew.workers]
         for each in self.running:

@@ -40,6 +40,7 @@ def run_sharded(
     def lowered(plan: Node, policy: EmitPolicy, options: Options | None) -> ShardedGraph:
         (only,) = outputs_of(plan)
         graphs.append(ShardedGraph(only, policy, options or {}, workers, workers, in_parts=True))
+        graphs[0].open({})
         return graphs[0]
 
     def read(source: Source, bound: Bound) -> Bound:
@@ -131,6 +132,7 @@ def open_in_workers(
     if not uses_workers(OpenedPlan.of(plan, emit, options).plan):
         return None
     session = _fresh(plan, bindings, workers, max(workers, SHARDS), emit, options or {})
+    session._graph.open({})
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     return session
 

@@ -532,6 +532,6 @@ def test_the_standard_input_is_read_to_its_end_and_never_again(tmp_path: Path) -
         "micro_batches=0, rows_in=0, rows_out=0, bad_records=0",
     ):
         done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == f"Served(end='ended', {shown})"
+        assert done.stdout.strip() == f"Served(end='ended', {shown}, late_events=0)"
     out = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["le"], row["n"]) for row in out if row["kind"] == "insert"] == [(0, 2), (10, 1)]

@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamdsl as sd
@@ -34,10 +35,14 @@ from streamdsl.connect import (
     OpenSource,
     async_iterable,
     calling,
+    csv_file,
     events_of,
+    file_folder,
     iterable,
     jsonl_file,
     replay,
+    source_at,
+    stdin_jsonl,
 )
 from streamdsl.errors import CheckpointError, InputError, QueryError, SinkError
 from streamdsl.sinks import DatabaseTable, ParquetTable
@@ -562,3 +567,40 @@ def test_a_checkpoint_that_is_older_than_a_table_of_a_database_is_refused(tmp_pa
     for folder, refused in (("state", nullcontext()), ("backup", pytest.raises(CheckpointError, match="taken micro-batch 1"))):
         with refused:
             counts.serve(Steps(TRIPS[:5], TRIPS[5:15]), table, checkpoint=tmp_path / folder, once=True)
+
+
+@pytest.mark.parametrize("named", ["in the source", "in the query", "in both, where the source counts"])
+def test_the_fields_of_lifetimes_are_named_in_the_source_or_in_the_query(named: str, tmp_path: Path) -> None:
+    roles: Any = {} if named == "in the query" else {"start": "at", "end": "until"}
+    of_query: Any = {"in the source": {}, "in the query": {"start": "at", "end": "until"}}.get(named, {"start": "le"})
+    rows = pa.table({"at": [3, 14], "until": [5, None], "le": [7, 8], "fare": [1, 2]})
+    (tmp_path / "folder").mkdir()
+    pq.write_table(rows, tmp_path / "folder" / "a.parquet")
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+    (tmp_path / "a.jsonl").write_text(lines)
+    (tmp_path / "a.csv").write_text("at,until,le,fare\n3,5,7,1\n14,,8,2\n")
+    read, write = os.pipe()
+    os.write(write, lines.encode())
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        for source in (
+            jsonl_file(tmp_path / "a.jsonl", **roles),
+            csv_file(tmp_path / "a.csv", **roles),
+            file_folder(tmp_path / "folder", **roles),
+            stdin_jsonl(stream, **roles),
+            source_at(f"jsonl://{tmp_path}/a.jsonl{'?start=at&end=until' if roles else ''}"),
+        ):
+            found = list[Any]()
+            sd.source("trips", **of_query).where(lambda e: e.fare > 0).serve(source, calling(found.extend))
+            assert [(each.le, each.re, each.payload.le, each.payload.fare) for each in found[:2]] == [
+                (3, 5, 7, 1),
+                (14, sd.INFINITY, 8, 2),
+            ]
+
+
+def test_a_field_of_lifetimes_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"at": 3, "fare": 1}\n')
+    with pytest.raises(InputError, match=r"line 1 of .*a\.jsonl.*'when'"):
+        trips.serve(jsonl_file(tmp_path / "a.jsonl", start="when"), calling(id))
+    with pytest.raises(QueryError, match="'at' is both start and end"):
+        jsonl_file(tmp_path / "a.jsonl", start="at", end="at")

@@ -180,3 +180,30 @@ def test_a_signal_to_all_processes_of_a_job_drains_commits_and_ends(number: sign
     assert out.decode().splitlines()[-1] == "stopped 25"
     sent = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert {each["zone"]: each["n"] for each in sent if each["kind"] == "insert"} == {"A": 13, "B": 12}
+
+
+@pytest.mark.parametrize("starts", [(None, None, None), (2, 1, None), (1, 2, 2)], ids=str)
+def test_of_two_sources_one_ends_and_the_other_goes_on_with_other_numbers_of_workers(
+    starts: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    zones: list[dict[str, Any]] = [{"le": n, "re": n + 4, "zone": "ABC"[n % 3], "name": f"z{n}"} for n in range(0, 24, 2)]
+    named = sd.source("zones")
+    query = trips.join(named, on="zone", select=lambda a, b: {"fare": a.fare, "name": b.name})
+    path, found, ends = tmp_path / "zones.jsonl", list[Any](), list[str]()
+    for upto, workers in zip((4, 8, 12), starts, strict=True):
+        path.write_text("".join(json.dumps(zone) + "\n" for zone in zones[:upto]))
+        is_last = upto == 12
+        done = query.serve(
+            {"trips": iterable(TRIPS, at_once=4), "zones": jsonl_file(path, follow=not is_last, at_once=2)},
+            calling(found.extend),
+            checkpoint=tmp_path / "state",
+            emit="final",
+            every=3,
+            once=not is_last,
+            workers=workers,
+        )
+        ends.append(done.end)
+    assert ends == ["caught up", "caught up", "ended"]
+    rows = [(zone["le"], zone["re"], {"zone": zone["zone"], "name": zone["name"]}) for zone in zones]
+    expected = query.run({"trips": TRIPS, "zones": sd.from_rows(rows)}, engine="reference").cht()
+    assert_cht_equal(sd.temporal.CHT.from_events(found), expected)

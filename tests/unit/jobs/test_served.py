@@ -99,6 +99,25 @@ def test_what_is_refused_and_what_is_late_goes_beside(folder: Path, capsys: pyte
     assert "line 201 of cars.jsonl" in capsys.readouterr().err
 
 
+def test_a_job_runs_in_workers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("cloudpickle")
+    query = (
+        "most = sd.source('cars').group_by('road').session_window(4).aggregate(n=sd.count(), mean=sd.max(lambda e: e.speed))\n"
+    )
+    (folder / "rides.py").write_text((folder / "rides.py").read_text() + query)
+    (folder / "streamdsl.toml").write_text('[jobs.most]\nquery = "rides:most"\nsource = "cars.jsonl"\nworkers = 2\n')
+    assert main(["run", "rides:most", "--source", "cars.jsonl", "--sink", "alone.jsonl"]) == 0
+    assert main(["run", "--job", "most", "--sink", "out.jsonl", "--checkpoint", "state"]) == 0
+    assert events((folder / "out.jsonl").read_text()) == events((folder / "alone.jsonl").read_text())
+    (state,) = (folder / "state" / "served" / "state").iterdir()
+    assert state.read_bytes().startswith(b"streamdsl checkpoint of shards")
+    capsys.readouterr()
+    assert main(["run", "rides:most", "--source", "cars.jsonl", "--sink", "out.jsonl", "--workers", "0"]) == 2
+    assert "workers is a number of processes, from 1 to 256, not 0" in capsys.readouterr().err
+    assert main(["run", "rides:most", "--input", "cars.jsonl", "--output", "out.csv", "--workers", "2"]) == 2
+    assert "--input is for jobs of files" in capsys.readouterr().err
+
+
 def test_figures_are_served_while_it_runs(folder: Path) -> None:
     pytest.importorskip("prometheus_client")
     command = [sys.executable, "-m", "streamdsl", "run", "rides:by_road", "--source", "cars.jsonl", "--follow"]
