@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import cloudpickle
 
+from streamdsl.sharding.sent_columns import alone
 from streamdsl.sharding.shard_session import ShardHost
 from streamdsl.sharding.shared_ring import SharedRing
-from streamdsl.sharding.worker_pipe import Ending, alone
+from streamdsl.sharding.worker_pipe import Ending
 
 _WAITING: Final = 8
 """More messages than so many do not wait here: the pipe is then full, and who writes waits."""
