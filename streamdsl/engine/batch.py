@@ -37,8 +37,8 @@ class Batch:
     def __len__(self) -> int:
         return len(self.le)
 
-    def take(self, rows: Rows) -> Batch:
-        """Return the rows at these indices, in this order."""
+    def take(self, rows: Rows | slice) -> Batch:
+        """Return the rows at these indices, in this order; those of a slice are not copied."""
         return self._mapped(rows)
 
     def changed(self) -> Batch:

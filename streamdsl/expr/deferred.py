@@ -441,12 +441,12 @@ class DeferredColumn:
             else None
         )
 
-    def mapped(self, function: Callable[[AnyColumn], Column]) -> Column:
+    def mapped(self, function: Callable[..., Column], *args: Hashable) -> Column:
         """Return a function of a column of values, which may be deferred, for all rows; it processes each value once."""
         if (dictionary := self.dictionary) is not None:
-            return dictionary.cached(function)[self.codes]
+            return dictionary.cached(function, *args)[self.codes]
         codes, values = self.distinct()
-        return function(values)[codes]
+        return function(values, *args)[codes]
 
 
 class EncodedSource(ColumnSource):

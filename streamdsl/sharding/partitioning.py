@@ -86,12 +86,18 @@ def hash_to_shards(columns: Sequence[AnyColumn], shards: int) -> NDArray[np.int6
     >>> hash_to_shards([np.array([7, 8, 7])], 4).tolist() == hash_to_shards([floats], 4).tolist()
     True
     """
+    if len(columns) == 1 and isinstance(first := columns[0], DeferredColumn):
+        return first.mapped(_shards_of, shards)
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         mixed ^= column.mapped(_hashes).view(np.uint64) if isinstance(column, DeferredColumn) else _hashes(column)
         mixed *= _MIX
         mixed ^= mixed >> np.uint64(29)
     return (mixed % np.uint64(shards)).astype(np.int64)
+
+
+def _shards_of(column: AnyColumn, shards: int) -> NDArray[np.int64]:
+    return hash_to_shards([column.column if isinstance(column, DeferredColumn) else column], shards)
 
 
 def _hashes(column: AnyColumn) -> NDArray[np.uint64]:
@@ -110,7 +116,7 @@ def _each(column: Column) -> NDArray[np.uint64]:
 
 
 def _hash(value: Any) -> int:
-    key = payload_key(value)
-    if isinstance(key, (int, float, Decimal, Fraction)) and -(2**63) <= key < 2**63 and int(key) == key:
+    key = value if type(value) is str else payload_key(value)
+    if type(key) is not str and isinstance(key, (int, float, Decimal, Fraction)) and -(2**63) <= key < 2**63 and int(key) == key:
         return int(key) % 2**64
     return zlib.crc32(encode_key(key).encode("utf-8", "surrogatepass"))

@@ -20,7 +20,7 @@ from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.plan.node import Node
 from streamdsl.sharding.part_reader import PartsOf, Place, ReadWork
-from streamdsl.sharding.worker_pipe import alone
+from streamdsl.sharding.sent_columns import alone
 
 
 class ShardOutput(NamedTuple):

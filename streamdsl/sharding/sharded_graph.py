@@ -23,8 +23,8 @@ from streamdsl.sharding.local_cut import runs_here
 from streamdsl.sharding.part_reader import PartsOf, Place, ReadInput, ReadWork
 from streamdsl.sharding.plan_stages import PlanStage, StageInput, cut_into_stages
 from streamdsl.sharding.routing import Router
+from streamdsl.sharding.sent_columns import alone
 from streamdsl.sharding.shard_session import ShardHost, ShardOutput, ShardStep, StageWork
-from streamdsl.sharding.worker_pipe import alone
 from streamdsl.sharding.workers import Crew
 from streamdsl.temporal import MIN_TIME, Unit
 
@@ -135,7 +135,7 @@ def _parts(rows: Batch, size: int | None) -> Iterator[Batch]:
         yield rows
         return
     for start in range(0, len(rows), size):
-        yield rows.take(np.arange(start, min(start + size, len(rows))))
+        yield rows.take(slice(start, start + size))
 
 
 class ShardedGraph(Graph):

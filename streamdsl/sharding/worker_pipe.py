@@ -13,19 +13,16 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import cloudpickle
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, JoinedBatches, PointBatch
-from streamdsl.engine.ids import DeferredIds
+from streamdsl.engine.batch import JoinedBatches, PointBatch
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.row_batch import RowBatch
-from streamdsl.expr.deferred import AnyColumn, DeferredColumn, EncodedSource, parts_of, with_parts
-from streamdsl.expr.table import Table
+from streamdsl.expr.deferred import DeferredColumn
+from streamdsl.expr.table import Column
+from streamdsl.sharding.sent_columns import encoded_objects
 from streamdsl.sharding.shared_ring import SharedRing
 
 _SIZE: Final = np.dtype("<u8")
 _LARGE: Final = 2**14
 """The bytes from which a column goes through the ring."""
-_ROWS_PER_VALUE: Final = 4
-"""The rows per value of a column from which its dictionary is sent."""
 _NO_FILE: Final = "<dynamic-code>"
 """What cloudpickle has for the file of code."""
 
@@ -122,19 +119,40 @@ def _reduced_joined(joined: JoinedBatches) -> Any:
     return JoinedBatches, (joined.parts,)
 
 
+def _reduced_array(array: Column) -> Any:
+    """Return what makes an array again: objects go as `encoded_objects` has them."""
+    found = encoded_objects(array) if array.ndim == 1 else None
+    return array.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if found is None else (_values_of, (found,))
+
+
+def _values_of(column: DeferredColumn) -> Column:
+    return column.column
+
+
+def _labelled(label: str) -> KeyTable:
+    """Stand for a key table in a pickle; who reads one has the table for the label."""
+    raise LookupError(label)
+
+
+_REDUCED: Final = {
+    CodeType: _reduced_code,
+    PointBatch: _reduced_points,
+    JoinedBatches: _reduced_joined,
+    np.ndarray: _reduced_array,
+}
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles functions and classes of the user by value where they cannot be imported, and key tables by their labels."""
 
-    dispatch_table = ChainMap(
-        {CodeType: _reduced_code, PointBatch: _reduced_points, JoinedBatches: _reduced_joined}, cloudpickle.Pickler.dispatch_table
-    )
-
     def __init__(self, out: BinaryIO, label: Label | None, take: Callable[[Any], object]) -> None:
-        super().__init__(out, protocol=5, buffer_callback=take)
-        self._label = label
+        def reduced_keys(table: KeyTable) -> Any:
+            name = None if label is None else label(table)
+            return table.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if name is None else (_labelled, (name,))
 
-    def persistent_id(self, value: Any) -> str | None:
-        return self._label(value) if type(value) is KeyTable and self._label is not None else None
+        # `persistent_id` would be asked of each value.
+        self.dispatch_table = ChainMap({KeyTable: reduced_keys, **_REDUCED}, cloudpickle.Pickler.dispatch_table)
+        super().__init__(out, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=take)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -142,38 +160,5 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(data, buffers=buffers)
         self._table = table
 
-    def persistent_load(self, label: Any) -> KeyTable:
-        assert self._table is not None
-        return self._table(label)
-
-
-def alone(batch: Batch) -> Batch:
-    """Return a batch that holds no more than its own rows, so that it can be sent."""
-    if not len(batch):
-        return EMPTY
-    if type(batch) is RowBatch:
-        batch = batch.columns
-    table = _table_alone(batch.table)
-    if type(batch) is PointBatch:
-        return PointBatch(batch.first, batch.le, table, None, batch.rows)
-    le = batch.le
-    return Batch(_ids_alone(batch.ids), le, le if batch.re_old is le else batch.re_old, batch.re_new, table)
-
-
-def _table_alone(table: Table) -> Table:
-    parts = {name: _column_alone(part) for name, part in parts_of(table.columns).items()}
-    return Table(table.schema, with_parts(parts), table.size)
-
-
-def _column_alone(part: AnyColumn) -> AnyColumn:
-    if not isinstance(part, DeferredColumn):
-        return part
-    if part.source.is_coded and part.source.n_codes * _ROWS_PER_VALUE <= len(part):
-        return DeferredColumn(EncodedSource(*part.encoded()))  # who takes it need not look for equal values again
-    return DeferredColumn(part.source.only(part.rows))
-
-
-def _ids_alone(ids: Any) -> Any:
-    if isinstance(ids, DeferredIds):
-        return ids.with_columns(*map(_ids_alone, ids.columns))
-    return _column_alone(ids)
+    def find_class(self, module: str, name: str) -> Any:
+        return self._table if name == _labelled.__name__ and module == __name__ else super().find_class(module, name)

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import cloudpickle
 
+from streamdsl.sharding.sent_columns import alone
 from streamdsl.sharding.shard_session import ShardHost
 from streamdsl.sharding.shared_ring import SharedRing
-from streamdsl.sharding.worker_pipe import Ending, alone
+from streamdsl.sharding.worker_pipe import Ending
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 """What may be sent to all processes of a job at once is for the session's process, which ends its workers."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -181,7 +182,7 @@ def test_a_run_in_workers_is_the_same_run(name: str, s: CHT[Any], t: CHT[Any], w
 
 @pytest.mark.parametrize("emit", ["speculative", "final"])
 def test_ids_are_those_of_one_session_where_no_operator_numbers_rows(emit: Any) -> None:
-    rows = [sd.interval(f"{n}", n, n + 3, {"k": "abc"[n % 3], "v": n}) for n in range(20)]
+    rows = [sd.interval(f"{n}", n // 40, n // 40 + 3, {"k": f"{n % 3}", "v": n}) for n in range(800)]
     for query in (SUMS, QUERIES["join"], QUERIES["rows alone"]):
         one, several = query.open(emit), query.open(emit, workers=2)
         for source in one.sources:
@@ -242,6 +243,41 @@ def test_texts_of_several_pieces_mean_what_the_reference_says(pieces: list[list[
         expected = query.run(inputs, engine="reference").cht()
         for workers in (None, 2):
             assert_cht_equal(query.run(inputs, workers=workers).cht(), expected)
+
+
+KEYS: dict[str, list[Any]] = {
+    "few texts": ["a", "bc", None],
+    "many texts": [f"key {n}" for n in range(200)],
+    "texts of any kind": ["", "é", "a'b", "\ud800", "x" * 300],
+    "texts and others": ["1", 1, None, 1.5, date(2024, 1, 2)],
+    "dates": [date.fromordinal(730_000 + n) for n in range(40)],
+    "pairs": [("a", n) for n in range(9)],
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@examples(4)
+@given(st.integers(0, 2**32), st.sampled_from([1.0, 0.2]), st.booleans())
+def test_many_objects_go_to_workers_and_back(kind: str, seed: int, spread: float, interned: bool) -> None:
+    """So many rows have a key, and a value of its kind, that they are sent in codes or as Arrow's; most may have one key."""
+    rng, keys = Random(seed), KEYS[kind]
+    rows = []
+    for n in range(700):
+        k, v = (keys[0] if rng.random() > spread else rng.choice(keys) for _ in "kv")
+        rows.append(sd.interval(f"id {n}", n // 40, n // 40 + rng.randint(1, 2), {"k": k, "v": v if interned else again(v)}))
+    lefts, rights = rows[:600], rows[600:]
+    for query, inputs in (
+        (S.group_by("k").session_window(1).aggregate(n=sd.count(), of=sd.collect(lambda e: e.v)), {"s": rows}),
+        (S.join(T, on="k", select=lambda a, b: {"k": b.k, "w": (a.v, b.v), "v": a.v}), {"s": lefts, "t": rights}),
+    ):
+        found = query.run(inputs, workers=2)
+        assert_cht_equal(found.cht(), query.run(inputs, engine="reference").cht())
+        assert sorted(map(str, found.to_pandas().itertuples())) == sorted(map(str, query.run(inputs).to_pandas().itertuples()))
+
+
+def again(value: Any) -> Any:
+    """Return an equal value, for a text another object."""
+    return "".join(list(value)) if isinstance(value, str) else value
 
 
 def test_what_is_wrong_in_a_file_that_a_worker_reads_is_said_as_ever(tmp_path: Path) -> None:

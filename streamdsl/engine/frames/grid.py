@@ -15,6 +15,7 @@ from streamdsl.engine.frames.frame import MOST, ChangedRows, Frame, Policy, RowU
 from streamdsl.engine.frames.window_table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.engine.pairs import distinct
 from streamdsl.engine.window_budget import Arrivals
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -179,7 +180,7 @@ class GridFrame(Frame):
         self._check(int(numbers.max()))
         table, slots = self.table, self.table.find(found.codes[at], numbers)
         np.add.at(table.rows, slots, found.more[at])
-        slots = np.unique(slots) if len(parts) > 1 else slots
+        slots = distinct(slots, table.capacity) if len(parts) > 1 else slots
         is_empty = table.rows[slots] == 0
         touched = slots[~is_empty]
         return Touched(touched, np.ones(len(touched), dtype=np.bool_), slots[is_empty])

@@ -36,6 +36,7 @@ from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import EmitPolicy, Kept, inputs_of
 from streamdsl.engine.operators.data_driven_windows import DataDrivenOperator, TouchedWindows
 from streamdsl.engine.operators.driver import WindowActions
+from streamdsl.engine.pairs import distinct
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
@@ -213,7 +214,7 @@ class FramedWindowOperator(DataDrivenOperator):
     def _due(self) -> Rows:
         """Return the windows whose timers are due at the high water."""
         table, (times, slots) = self.table, self.timers.pop_until(self.high_water)
-        slots = np.unique(slots[self._times(slots) == times])
+        slots = distinct(slots[self._times(slots) == times], table.capacity)
         return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_emitted[slots])]
 
     def _with_due(self, touched: Touched) -> Touched:
