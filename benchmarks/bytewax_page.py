@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -71,5 +72,6 @@ def write(page: Path = PAGE) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m benchmarks.bytewax_page", description=__doc__).parse_args()
     write()
     print(f"recorded with {OWN['bytewax']}")

@@ -1,7 +1,8 @@
-"""One way of one workload, measured in a process of its own: `python -m benchmarks.measure WORKLOAD WAY EVENTS RUNS ANSWER`."""
+"""One way of one workload, measured in a process of its own."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import importlib.metadata
@@ -83,4 +84,7 @@ def main(name: str, way: str, events: str, runs: str, answer: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.measure", description=__doc__)
+    for each in ("name", "way", "events", "runs", "answer"):
+        parser.add_argument(each)
+    main(**vars(parser.parse_args()))

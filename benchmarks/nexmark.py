@@ -1,4 +1,4 @@
-"""Nexmark's queries 0-9, 11, 12 and 15-22, each beside its definition in plain Python: `python -m benchmarks.nexmark [EVENTS]`.
+"""Nexmark's queries 0-9, 11, 12 and 15-22, each beside its definition in plain Python.
 
 Of 50 events one is a person, three are auctions, the rest bids, as in the original. Times are milliseconds, and a day is ten
 seconds: 1,000 events. Prices are small, so ranks of prices are thirds of what there is, as in the original. Where that asks for
@@ -11,7 +11,6 @@ the clock of the machine, and 14, a filter and a function of Python as in query 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import streamdsl as sd
+from benchmarks.command import Study
 
 SECOND = 1_000
 WINDOW = 10 * SECOND
@@ -589,16 +589,20 @@ def defined(name: str, data: Nexmark) -> sd.CHT[Any]:
     return sd.CHT.from_rows(list(QUERIES[name][1](data)))
 
 
-def main(events: int = 20_000) -> None:
-    data = generate(events)
+def main() -> None:
+    study = Study(__doc__, QUERIES, events=20_000)
+    data = generate(study.events)
     tables = data.tables()
-    for name in QUERIES:
+    for name in study.parts:
         start = time.process_time()
         found = answer(name, data, tables)
         spent = time.process_time() - start
         sd.testing.assert_cht_equal(found, defined(name, data))
-        print(f"{name:<4}{spent / events * 1e6:>8.2f} us/event  {len(found):>8} rows, as defined")
+        micros = spent / study.events * 1e6
+        study.row(
+            name, f"{name:<4}{micros:>8.2f} us/event  {len(found):>8} rows, as defined", {"micros": micros, "rows": len(found)}
+        )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

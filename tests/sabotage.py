@@ -1128,8 +1128,8 @@ SABOTAGES = (
     Sabotage(
         "a database that has no decimals makes floats of them",
         "streamdsl/sinks/sql_values.py",
-        "if pa.types.is_decimal(kind) and not exact:",
-        "if pa.types.is_decimal(kind) and exact:",
+        '"sqlite": (0, 0)',
+        '"sqlite": (99, 99)',
         "in_the_sink",
     ),
     Sabotage(

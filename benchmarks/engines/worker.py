@@ -1,7 +1,8 @@
-"""One engine in a process of its own: `python -m benchmarks.engines.worker ENGINE`; a line of JSON for each run, in and out."""
+"""One engine in a process of its own; a line of JSON for each run, in and out."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -20,4 +21,6 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines.worker", description=__doc__)
+    parser.add_argument("name", metavar="MODULE:FUNCTION")
+    main(parser.parse_args().name)

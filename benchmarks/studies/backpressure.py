@@ -2,13 +2,10 @@
 
 Alarms of a thousand sensors, with their order shaken by up to two seconds, go to a file of JSON lines; each micro-batch has a
 checkpoint. At each twentieth of the way the resident memory of the process is printed; in the end, what the source takes alone.
-
-    python -m benchmarks.studies.backpressure [EVENTS]
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -19,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.connect import END, Batch, End, JsonlFile, OpenSource
 
 HOUR: Final = 3_600_000
@@ -90,11 +88,12 @@ def seconds_of_source(count: int) -> float:
 
 def main() -> None:
     """Print the memory of a job of so many events."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else HOUR
-    seconds, source = run(count), seconds_of_source(count)
-    print(
+    study = Study(__doc__, events=HOUR)
+    seconds, source = run(study.events), seconds_of_source(study.events)
+    text = (
         f"\n{seconds:.1f} s, of which the source by itself takes {source:.2f}: it could be {seconds / source:.0f} times as fast"
     )
+    study.row("the job", text, {"seconds": seconds, "source": source})
 
 
 if __name__ == "__main__":

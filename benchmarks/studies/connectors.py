@@ -1,25 +1,24 @@
 """What sources and sinks cost beside loops over the same libraries, and what a job costs, nanoseconds of CPU for each event.
 
-Readings of a thousand sensors, or of a kind that is named: `hot` has nine in ten of one sensor, `nulls` a third of the readings
-without heat, `wide` keys of 64 bits. A source is read to its end, and a loop reads the same and makes `(le, fields)` of it; a
-sink gets micro-batches of ten thousand events, and a loop writes the same rows in as many transactions. A job is a filter from a
-source to a `JsonlFile`, with a checkpoint for each micro-batch. Medians of five runs in turns. Kafka is the broker that
-librdkafka has inside, in this process, whose share is in both columns; it needs confluent-kafka.
-
-    python -m benchmarks.studies.connectors [sources] [sinks] [job] [hot] [nulls] [wide]
+Readings of a thousand sensors, of four kinds: `hot` has nine in ten of one sensor, `nulls` a third of the readings without heat,
+`wide` keys of 64 bits. A source is read to its end, and a loop reads the same and makes `(le, fields)` of it; a sink gets
+micro-batches of ten thousand events, and a loop writes the same rows in as many transactions, to DuckDB by columns. A job is a
+filter from a source to a `JsonlFile`, with a checkpoint for each micro-batch, beside pushes of the same events in a loop. Medians
+of some runs in turns. Kafka is the broker that librdkafka has inside, in this process, whose share is in both columns;
+PostgreSQL is a server of its own, whose share is in neither; where it is not installed it is left out, and that is said.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.connect import (
     END,
     Batch,
@@ -47,8 +47,9 @@ from streamdsl.sinks import DatabaseTable, ParquetEvents, ParquetTable
 
 ROWS: Final = 100_000
 BATCH: Final = 10_000
-RUNS: Final = 5
 FIELDS: Final = ("le", "sensor", "heat")
+Compared = tuple[str, Callable[[], Any], Callable[[], Any]]
+"""What is compared: what it is called, itself, and the loop beside it."""
 KINDS: Final = ("plain", "hot", "nulls", "wide")
 
 
@@ -129,7 +130,33 @@ def kafka_loop(servers: str, topic: str) -> int:
     return len(found)
 
 
-def sources(folder: Path, servers: str, topic: str) -> Iterator[tuple[str, Callable[[], int], Callable[[], int]]]:
+def table_loop(connect: Callable[[], Any]) -> int:
+    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT * FROM readings ORDER BY number")
+        return len([(le, {"sensor": sensor, "heat": heat}) for _, le, sensor, heat in cursor.fetchall()])
+
+
+def databases(folder: Path, server: str | None) -> dict[str, Callable[[], Any]]:
+    """Return how each database is reached, SQLite apart."""
+    found: dict[str, Callable[[], Any]] = {"duckdb": lambda: importlib.import_module("duckdb").connect(folder / "in.duckdb")}
+    return found if server is None else {**found, "psycopg": lambda: importlib.import_module("psycopg").connect(server)}
+
+
+def fill(connect: Callable[[], Any], rows: list[dict[str, Any]]) -> None:
+    """Make the table of readings in a database."""
+    kind = "BIGINT" if isinstance(rows[0]["sensor"], int) else "TEXT"
+    columns = f"number BIGINT, le BIGINT, sensor {kind}, heat DOUBLE PRECISION"
+    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(f"CREATE TABLE readings ({columns})")
+        if hasattr(cursor, "register"):
+            cursor.register("rows_in", pa.Table.from_pylist([{"number": n, **row} for n, row in enumerate(rows)]))
+            cursor.execute("INSERT INTO readings SELECT * FROM rows_in")
+        else:
+            cursor.executemany("INSERT INTO readings VALUES (%s, %s, %s, %s)", [(n, *row.values()) for n, row in enumerate(rows)])
+            connection.commit()
+
+
+def sources(folder: Path, servers: str, topic: str, reached: dict[str, Callable[[], Any]]) -> Iterator[Compared]:
     """Yield sources: what they are called, themselves, and the loop beside them."""
     database = partial(database_rows, lambda: sqlite3.connect(folder / "in.db"), "readings", by="number", start="le")
     made: dict[str, tuple[Callable[[], Source], Callable[[], int]]] = {
@@ -139,6 +166,11 @@ def sources(folder: Path, servers: str, topic: str) -> Iterator[tuple[str, Calla
         "`database_rows`, sqlite3": (database, partial(sqlite_loop, folder)),
         "`kafka_topic`, confluent-kafka": (lambda: kafka_topic(topic, servers, start="le"), partial(kafka_loop, servers, topic)),
     }
+    for name, connect in reached.items():
+        made[f"`database_rows`, {name}"] = (
+            partial(database_rows, connect, "readings", by="number", start="le"),
+            partial(table_loop, connect),
+        )
     for title, (source, loop) in made.items():
         yield title, lambda source=source: read_to_end(source()), loop  # type: ignore[misc]
 
@@ -170,6 +202,29 @@ def sqlite_write(path: Path, tables: list[Any]) -> None:
                 connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
 
 
+def columns_of(tables: list[Any]) -> str:
+    """Return the columns of a table for the readings, in SQL."""
+    kind = "BIGINT" if pa.types.is_integer(tables[0].schema.field("sensor").type) else "TEXT"
+    return f"id TEXT, le BIGINT, re BIGINT, sensor {kind}, heat DOUBLE PRECISION, PRIMARY KEY (id, le)"
+
+
+def duckdb_write(connect: Callable[[], Any], name: str, tables: list[Any]) -> None:
+    with closing(connect()) as connection:
+        connection.execute(f"CREATE TABLE {name} ({columns_of(tables)})")
+        for table in tables:
+            connection.register("rows_in", table.select(["id", "le", "re", "sensor", "heat"]))
+            connection.execute(f"INSERT INTO {name} SELECT * FROM rows_in")
+
+
+def psycopg_write(connect: Callable[[], Any], name: str, tables: list[Any]) -> None:
+    with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(f"CREATE TABLE {name} ({columns_of(tables)})")
+        for table in tables:
+            rows = zip(*(table[each].to_pylist() for each in ("id", "le", "re", "sensor", "heat")), strict=True)
+            cursor.executemany(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s)", list(rows))
+            connection.commit()
+
+
 def parquet_write(folder: Path, tables: list[Any]) -> None:
     folder.mkdir()
     for number, table in enumerate(tables):
@@ -187,7 +242,7 @@ def kafka_write(servers: str, topic: str, tables: list[Any]) -> None:
         producer.flush()
 
 
-def sinks(folder: Path, servers: str, tables: list[Any]) -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+def sinks(folder: Path, servers: str, tables: list[Any], reached: dict[str, Callable[[], Any]]) -> Iterator[Compared]:
     """Yield sinks: what they are called, a run of one, and one of the loop beside it, each into a place of its own."""
     numbers = iter(range(10_000))
 
@@ -219,15 +274,27 @@ def sinks(folder: Path, servers: str, tables: list[Any]) -> Iterator[tuple[str, 
             lambda: kafka_write(servers, f"loop-{next(numbers)}", tables),
         ),
     }
+    loops = {"duckdb": duckdb_write, "psycopg": psycopg_write}
+    for name, connected in reached.items():
+        made[f"`DatabaseTable`, {name}"] = (
+            lambda connected=connected: write_all(DatabaseTable(connected, f"t{next(numbers)}"), tables),  # type: ignore[misc]
+            lambda name=name, connected=connected: loops[name](connected, f"loop{next(numbers)}", tables),  # type: ignore[misc]
+        )
     for title, (ours, loop) in made.items():
         yield title, ours, loop
 
 
-def compare(title: str, ours: Callable[[], Any], loop: Callable[[], Any]) -> None:
+def messages(rows: list[dict[str, Any]]) -> list[tuple[int, bytes]]:
+    """Return the readings as messages of four partitions."""
+    return [(n % 4, json.dumps(row).encode()) for n, row in enumerate(rows)]
+
+
+def compare(study: Study, kind: str, title: str, ours: Callable[[], Any], loop: Callable[[], Any]) -> None:
     """Print what both cost, in turns; the first run of each is not counted."""
-    taken = [[cpu(ours), cpu(loop)] for _ in range(RUNS + 1)][1:]
+    taken = [[cpu(ours), cpu(loop)] for _ in range(study.runs + 1)][1:]
     own, other = (statistics.median(each) for each in zip(*taken, strict=True))
-    print(f"| {title} | {own:,.0f} | {other:,.0f} | {own / other:.2f} |", flush=True)
+    text = f"| {kind} | {title} | {own:,.0f} | {other:,.0f} | {own / other:.2f} |"
+    study.row(f"{kind}, {title}", text, {"ns": own, "loop": other, "ratio": own / other})
 
 
 def cpu(run: Callable[[], Any]) -> float:
@@ -237,8 +304,8 @@ def cpu(run: Callable[[], Any]) -> float:
     return (time.process_time_ns() - start) / ROWS
 
 
-def jobs(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Print what jobs cost, beside the same query pushed in a loop that keeps nothing."""
+def jobs(folder: Path, rows: list[dict[str, Any]]) -> Iterator[Compared]:
+    """Yield jobs: what they read, themselves, and the same query pushed in a loop that keeps nothing."""
     has_nulls = any(row["heat"] is None for row in rows)
     given_rows = sd.source("readings")
     query = given_rows.where((lambda e: sd.functions.coalesce(e.heat, 0.0) > 90) if has_nulls else (lambda e: e.heat > 90))
@@ -258,38 +325,41 @@ def jobs(folder: Path, rows: list[dict[str, Any]]) -> None:
         with tempfile.TemporaryDirectory() as name:
             query.serve(source(), JsonlFile(Path(name, "out.jsonl")), checkpoint=Path(name, "state"), every=BATCH)
 
-    print("\n| a job | ns an event | pushes of events in a loop | ratio |\n|---|---|---|---|")
     for title, source in given.items():
-        compare(title, partial(job, source), loop)
+        yield title, partial(job, source), loop
 
 
 def main() -> None:
-    """Print what words name, else all."""
-    parts = [each for each in sys.argv[1:] if each not in KINDS] or ["sources", "sinks", "job"]
-    for kind in [each for each in sys.argv[1:] if each in KINDS] or ["plain"]:
-        print(f"\n{kind} readings\n")
-        of_kind(readings(kind), parts)
-
-
-def of_kind(rows: list[dict[str, Any]], wanted: list[str]) -> None:
-    """Print parts of the study for readings of one kind."""
+    """Print the parts that words choose."""
+    from tests import postgresql
     from tests.kafka_broker import broker, new_topic
 
-    with tempfile.TemporaryDirectory() as name, broker() as servers:
-        folder = Path(name)
-        write_files(folder, rows)
-        if "sources" in wanted:
-            topic = new_topic(servers, [(n % 4, json.dumps(row).encode()) for n, row in enumerate(rows)])
-            print("| source, library | ns an event | a loop | ratio |\n|---|---|---|---|")
-            for title, ours, loop in sources(folder, servers, topic):
-                assert ours() == loop() == ROWS, title
-                compare(title, ours, loop)
-        if "sinks" in wanted:
-            print("\n| sink, library | ns an event | a loop | ratio |\n|---|---|---|---|")
-            for title, ours, loop in sinks(folder, servers, batches(rows)):
-                compare(title, ours, loop)
-        if "job" in wanted:
-            jobs(folder, rows)
+    study = Study(__doc__, [f"{kind} {part}" for kind in KINDS for part in ("sources", "sinks", "jobs")], runs=5)
+    print("| readings | source or sink, library | ns an event | a loop | ratio |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        chosen = [part.removeprefix(f"{kind} ") for part in study.parts if part.startswith(kind)]
+        if not chosen:
+            continue
+        rows = readings(kind)
+        with ExitStack() as held:
+            folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
+            servers = held.enter_context(broker())
+            server = held.enter_context(postgresql.postgresql()) if postgresql.programs() else None
+            if server is None:
+                print("PostgreSQL is not installed, and left out: apt-get install postgresql")
+            reached = databases(folder, server)
+            write_files(folder, rows)
+            for connect in reached.values():
+                fill(connect, rows)
+            made: dict[str, Callable[[], Iterable[Compared]]] = {
+                "sources": lambda: sources(folder, servers, new_topic(servers, messages(rows)), reached),  # noqa: B023
+                "sinks": lambda: sinks(folder, servers, batches(rows), reached),  # noqa: B023
+                "jobs": lambda: jobs(folder, rows),  # noqa: B023
+            }
+            for part in chosen:
+                for title, ours, loop in made[part]():
+                    assert part != "sources" or ours() == loop() == ROWS, title
+                    compare(study, kind, title, ours, loop)
 
 
 if __name__ == "__main__":

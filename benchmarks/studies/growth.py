@@ -2,19 +2,20 @@
 
 Count and sum per key, in two ways: a run from an Arrow table to one, and a session that is pushed 16k rows at a time and returns
 its final results as events. A point is the least CPU time per event of three runs; beside it stand the rows of result per event.
-`python -m benchmarks.studies.growth docs/growth.svg` draws it.
+They are drawn.
 """
 
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.data import Columns, bids
 
 EVENTS = 2**19
@@ -107,7 +108,7 @@ COLUMNS: Final = 3
 """How many plots stand side by side: more cannot be read on a page."""
 
 
-def draw(axes: Sequence[Axis], path: str) -> None:
+def draw(study: Study, axes: Sequence[Axis]) -> None:
     """Measure each axis, print the figures, and draw them."""
     import matplotlib
 
@@ -122,7 +123,9 @@ def draw(axes: Sequence[Axis], path: str) -> None:
         place.remove()
     for axis, place in zip(axes, places, strict=False):
         found = axis.measure()
-        print(axis.label, *(f"{size:g}: {each}" for size, each in zip(axis.sizes, found, strict=True)), sep="\n  ")
+        print(axis.label)
+        for size, each in zip(axis.sizes, found, strict=True):
+            study.row(f"{axis.label}: {size:g}", f"  {size:g}: {each}", each._asdict())
         place.plot([each.run for each in found], marker="o", color="#2a6f97", label="run, to columns")
         place.plot([each.push for each in found], marker="s", color="#e07a1f", label="session, to events")
         for at, each in enumerate(found):
@@ -135,8 +138,9 @@ def draw(axes: Sequence[Axis], path: str) -> None:
         place.spines[["top", "right"]].set_visible(False)
     places[0].set_ylabel("ns per event")
     places[0].legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(study.to, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    draw(AXES, sys.argv[1])
+    study = Study(__doc__, [axis.label for axis in AXES], to=Path("docs/growth.svg"))
+    draw(study, [axis for axis in AXES if axis.label in study.parts])

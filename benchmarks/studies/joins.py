@@ -3,13 +3,10 @@
 Two streams of half a million events each, half a match for an event. DuckDB is given the tables whole, and so is streamdsl; in
 pieces it is given 16k events of either stream at a time, and lets go of what the CTIs between them have passed, but makes no
 events of what it finds. CPU nanoseconds per input event, the best of some runs in turns; all rows found are compared.
-
-`python -m benchmarks.studies.joins [--rounds N] [PART_OF_A_TITLE...]`.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import time
 from collections.abc import Callable
@@ -20,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.peers.streamdsl import load_kernels
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import lower
@@ -141,19 +139,16 @@ def ns_per_event(way: Callable[..., Any], case: Case, left: pa.Table, right: pa.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", help="parts of the titles of cases")
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    study = Study(__doc__, [case.title for case in CASES], rounds=3)
     load_kernels()
     ways: dict[str, Callable[..., Any]] = {"whole": whole, "in pieces": in_pieces, "DuckDB": by_duckdb}
     print(f"2 x {SIDE:,} events, ns/event\n{'':<36}{'rows':>12}" + "".join(f"{name:>12}" for name in ways))
     for case in CASES:
-        if given.cases and not any(part in case.title for part in given.cases):
+        if case.title not in study.parts:
             continue
         left, right = table(case, 1), table(case, 2)
         expected, best = pairs_of(by_duckdb(case, left, right)), dict.fromkeys(ways, np.inf)
-        for round in range(given.rounds):
+        for round in range(study.rounds):
             for name, way in ways.items():
                 found, spent = ns_per_event(way, case, left, right)
                 assert round or np.array_equal(pairs_of(found), expected), (
@@ -161,7 +156,8 @@ def main() -> None:
                 )
                 best[name] = min(best[name], spent)
                 del found
-        print(f"{case.title:<36}{len(expected):>12,}" + "".join(f"{spent:>12.0f}" for spent in best.values()), flush=True)
+        text = f"{case.title:<36}{len(expected):>12,}" + "".join(f"{spent:>12.0f}" for spent in best.values())
+        study.row(case.title, text, {"rows": len(expected), **best})
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 A line for each kind of key: CPU nanoseconds an event of a whole run over an Arrow table, to an Arrow table; of DuckDB (one
 thread, its own table, to an Arrow table); of a dict loop over Python's tuples; and of sessions that are fed the table in pushes
-of 16k rows, speculative and final. All take turns, the best of some rounds each, and every answer is compared with the loop's:
-`python -m benchmarks.studies.keys [--rounds N] [--run-only] [KIND...]`.
+of 16k rows, speculative and final. All take turns, the best of some rounds each, and every answer is compared with the loop's.
+`--run-only` leaves the loop and the sessions out.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import time
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.peers.streamdsl import load_kernels
 
 EVENTS = 1_000_000
@@ -211,12 +211,7 @@ def measured(kind: str, events: int, rounds: int, ways: Mapping[str, Callable[[T
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS))
-    parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--run-only", action="store_true", help="leave the loop and the sessions out")
-    given = parser.parse_args()
+    given = Study(__doc__, KINDS, events=EVENTS, rounds=3, run_only=False)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     ways = {way: made for way, made in WAYS.items() if not given.run_only or way in ("run", "duckdb")}
@@ -224,10 +219,10 @@ def main() -> None:
     for kind in ("small integers", "strings"):  # what is imported, compiled or cached at the first call
         measured(kind, 40_000, 1, ways)
     print(f"  {'ns of CPU an event':<24}" + "".join(f"{way:>13}" for way in ways) + f"{'run/duckdb':>13}")
-    for kind in given.kinds:
+    for kind in given.parts:
         best = measured(kind, given.events, given.rounds, ways)
         shown = "".join(f"{best[way]:>13.1f}" for way in ways)
-        print(f"  {kind:<24}{shown}{best['run'] / best['duckdb']:>12.2f}x", flush=True)
+        given.row(kind, f"  {kind:<24}{shown}{best['run'] / best['duckdb']:>12.2f}x", best)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.temporal import Event, Insert, Record, Retract
 
 SIZES = (1, 10, 100, 1_000, 100_000)
@@ -87,15 +88,14 @@ def _correct(session: Any, n: int) -> None:
 
 
 def main() -> None:
+    study = Study(__doc__, queries())
     fill_and_correct(queries()["computed anew"], 1_000)  # the first run pays for imports
     print("a window of n events, then late changes, one push each: us per change (us per event while filling)")
     print(f"  {'':<34}" + "".join(f"{f'n = {n}':>22}" for n in SIZES))
-    for name, query in queries().items():
-        cells = []
-        for n in SIZES:
-            filling, late = fill_and_correct(query, n)
-            cells.append(f"{late:.1f} ({filling:.1f})")
-        print(f"  {name:<34}" + "".join(f"{cell:>22}" for cell in cells))
+    for name in study.parts:
+        found = {n: fill_and_correct(queries()[name], n) for n in SIZES}
+        text = f"  {name:<34}" + "".join(f"{f'{late:.1f} ({filling:.1f})':>22}" for filling, late in found.values())
+        study.row(name, text, {f"n = {n}": late for n, (_, late) in found.items()})
 
 
 if __name__ == "__main__":

@@ -3,21 +3,18 @@
 A session gets what has happened in a stretch of time, each stream's part as an Arrow table and then its CTI, and what it sends is
 read as Arrow, what the end of all streams makes final too. Each query is first compared with its definition, on fewer events, in
 each way to emit. The definition is timed as well: a loop of Python that has all events at once, and emits and corrects nothing.
-
-    python -m benchmarks.studies.nexmark [--events N] [--push N] [QUERY ...]
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.nexmark import QUERIES, Nexmark, defined, generate
 from benchmarks.studies.matrix import EVENTS as LOOP_EVENTS
 from benchmarks.studies.matrix import Loop
@@ -72,20 +69,16 @@ def _between(table: Any, start: int, stop: int) -> Any:
     return table.filter(pc.and_(pc.greater_equal(table["le"], start), pc.less(table["le"], stop)))
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     """Print for each query and way to emit what an event costs."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.nexmark")
-    parser.add_argument("queries", nargs="*", choices=[*QUERIES, []], metavar="QUERY")
-    parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--push", type=int, default=PUSH)
-    asked = parser.parse_args(arguments)
+    asked = Study(__doc__, QUERIES, events=EVENTS, push=PUSH)
     small, data, loop = generate(2_000), generate(asked.events), Loop()
     print(f"{'':6}{'':12}{'us/event':>9}{'loops':>8}{'M events/s':>12}")
-    for name in asked.queries or QUERIES:
+    for name in asked.parts:
         start = time.process_time()
         deque(QUERIES[name][1](data), maxlen=0)
         micros = (time.process_time() - start) / asked.events * 1e6
-        print(f"{name:6}{'definition':12}{micros:9.2f}{'':8}{1 / micros:12.2f}", flush=True)
+        asked.row(f"{name}, definition", f"{name:6}{'definition':12}{micros:9.2f}{'':8}{1 / micros:12.2f}", {"micros": micros})
         checked, given = Fed(name, small, 2_000, 300), Fed(name, data, asked.events, asked.push)
         for emit in EMIT_MODES:
             sd.testing.assert_cht_equal(checked.history(emit), defined(name, small))
@@ -94,9 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
                 loops += [loop.seconds() for _ in range(3)]
                 spent.append(given.seconds(emit))
             micros = min(spent) / asked.events * 1e6
-            print(f"{name:6}{emit:12}{micros:9.2f}{micros / (min(loops) / LOOP_EVENTS * 1e6):8.1f}{1 / micros:12.2f}", flush=True)
-    return 0
+            beside = micros / (min(loops) / LOOP_EVENTS * 1e6)
+            text = f"{name:6}{emit:12}{micros:9.2f}{beside:8.1f}{1 / micros:12.2f}"
+            asked.row(f"{name}, {emit}", text, {"micros": micros, "loops": beside})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import streamdsl as sd
+from benchmarks.command import Study
 
 EVENTS = 200_000
 FEWER_EVENTS = 20_000
@@ -65,17 +66,21 @@ def ns_per_event(made: Any, rules: Any, n: int) -> float:
 
 
 def main() -> None:
+    study = Study(__doc__, [f"{kind}, {name}" for kind in AGGREGATES for name in WINDOWS])
     print(f"{KEYS} keys; ns/event as written, with panes, and how many times faster")
     print(f"  {'rows per pane and key':<44}" + "".join(f"{rows:>22}" for rows in ROWS))
     for kind, (aggregates, n) in AGGREGATES.items():
         for name, windows in WINDOWS.items():
-            cells = []
+            if f"{kind}, {name}" not in study.parts:
+                continue
+            cells, figures = [], dict[str, float]()
             for rows in ROWS:
                 made = query(sd.from_pandas(frame(n, rows), Reading), windows, aggregates)
                 times = [(ns_per_event(made, "off", n), ns_per_event(made, ["share_panes"], n)) for _ in range(2)]
                 written, shared = (min(each) for each in zip(*times, strict=True))
                 cells.append(f"{written:.0f} {shared:.0f} {written / shared:.2f}x")
-            print(f"  {f'{kind}, {name}':<44}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+                figures |= {f"written, {rows}": written, f"shared, {rows}": shared}
+            study.row(f"{kind}, {name}", f"  {f'{kind}, {name}':<44}" + "".join(f"{cell:>22}" for cell in cells), figures)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,16 @@
 
 Each window counts its tuples (`aggregate(n=count())`). At once it gets the first tenth of them; a session gets all, 1000 batches
 a push, and gives as many results. Of what it holds the most is taken after that tenth, and after all.
-`python -m benchmarks.studies.relations [tuples]` prints the table.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl import cql
 
 TUPLES: Final = 1_000_000
@@ -83,15 +82,17 @@ def held(session: cql.RelationSession) -> Held:
     )
 
 
-def main(n: int) -> None:
+def main() -> None:
     """Measure every window."""
-    n -= n % (10 * PUSH)
+    study = Study(__doc__, WINDOWS, tuples=TUPLES)
+    n = study.tuples - study.tuples % (10 * PUSH)
     print(f"{n} tuples; microseconds of CPU per tuple; the most that was held after a tenth of them, and in all")
-    for name, window in WINDOWS.items():
-        found = measure(window, n)
+    for name in study.parts:
+        found = measure(WINDOWS[name], n)
         early, most = (f"{each.tuples} tuples, {each.events} events, {each.bytes} bytes" for each in (found.early, found.held))
-        print(f"{name:28} {found.whole:6.1f} {found.session:6.1f}   {early}; {most}", flush=True)
+        figures = {"whole": found.whole, "session": found.session, **found.held._asdict()}
+        study.row(name, f"{name:28} {found.whole:6.1f} {found.session:6.1f}   {early}; {most}", figures)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else TUPLES)
+    main()

@@ -1,4 +1,4 @@
-"""What a running simulation of SECRET keeps, and how many tuples a second it takes: `python -m benchmarks.studies.secret`."""
+"""What a running simulation of SECRET keeps, and how many tuples a second it takes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
+from benchmarks.command import Study
 from streamdsl import secret
 from streamdsl.secret import Scope, Simulation, Tuple
 
@@ -53,11 +54,13 @@ def measure(engine: str, size: int, slide: int, count: int = TUPLES) -> Measured
 
 def main() -> None:
     """Print a table for the page."""
+    study = Study(__doc__, ENGINES)
     print("| engine | size, slide | tuples a second | reports | kept at most |\n|---|---|---|---|---|")
-    for engine in ENGINES:
+    for engine in study.parts:
         for size, slide in WINDOWS:
             found = measure(engine, size, slide, TUPLES if slide > 1 else TUPLES // 10)
-            print(f"| {engine} | {size}, {slide} | {found.rate:,.0f} | {found.reports:,} | {found.kept} |", flush=True)
+            text = f"| {engine} | {size}, {slide} | {found.rate:,.0f} | {found.reports:,} | {found.kept} |"
+            study.row(f"{engine}, {size}, {slide}", text, found._asdict())
 
 
 if __name__ == "__main__":

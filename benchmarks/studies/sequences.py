@@ -1,12 +1,11 @@
 """What window sequences cost and hold: a million rows, one at each tick, in order, 1000 a push with a CTI behind them.
 
 Each window counts its rows in a session that sends final results. Of what it holds the most is taken after a tenth of the rows,
-and after all; for each of a hundred keys a tenth of the rows. `python -m benchmarks.studies.sequences [rows]` prints the table.
+and after all; for each of a hundred keys a tenth of the rows.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl import astral
 
 ROWS: Final = 1_000_000
@@ -54,15 +54,18 @@ def measure(ws: astral.AnySequence, grouped: bool, n: int) -> Measured:
     return Measured((time.process_time() - start) * 1e6 / n, results, early, most)
 
 
-def main(n: int) -> None:
+def main() -> None:
     """Measure every sequence, alone and for each of the keys."""
+    study = Study(__doc__, SEQUENCES, rows=ROWS)
+    n = study.rows
     print(f"{n} rows; microseconds of CPU per row; results; kB held at most after a tenth of them, and in all")
     for grouped in (False, True):
-        for name, ws in SEQUENCES.items():
-            found = measure(ws, grouped, n // 10 if grouped else n)
+        for name in study.parts:
+            found = measure(SEQUENCES[name], grouped, n // 10 if grouped else n)
             of = f"{name} per key" if grouped else name
-            print(f"{of:40} {found.cost:7.1f} {found.results:9} {found.early / 1e3:8.1f} {found.most / 1e3:8.1f}", flush=True)
+            text = f"{of:40} {found.cost:7.1f} {found.results:9} {found.early / 1e3:8.1f} {found.most / 1e3:8.1f}"
+            study.row(of, text, found._asdict())
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else ROWS)
+    main()

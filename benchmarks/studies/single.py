@@ -2,20 +2,17 @@
 
 The rows, the keys, the progress and the loop are those of the matrix; rows come as events whose payloads are dicts. Each query
 is first compared with the reference, on fewer rows.
-
-    python -m benchmarks.studies.single [--size N] [QUERY ...]
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.studies.matrix import AGGREGATES, OTHERS, WINDOWS, Loop, Query, intervals
 from benchmarks.studies.matrix import EVENTS as MATRIX_EVENTS
 from streamdsl.emit import EmitMode
@@ -69,24 +66,21 @@ class Pushes:
         return bool(CHT.from_events([*sent, *session.close()]) == expected)
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.single", description="what small pushes cost")
-    parser.add_argument("queries", nargs="*", metavar="QUERY", help=f"all, or some of: {', '.join(QUERIES)}")
-    parser.add_argument("--size", type=int, default=1, help="events in a push (1)")
-    asked = parser.parse_args()
+    asked = Study(__doc__, QUERIES, size=1)
     loop = Loop()
     print(f"pushes of {asked.size}: us a push, and loops", flush=True)
-    for name in asked.queries or QUERIES:
+    for name in asked.parts:
         for emit in ("speculative", "final"):
             if not Pushes(QUERIES[name], 120, asked.size).is_right(emit):
                 raise SystemExit(f"{name}, {emit}: a session and the reference differ")
             given = Pushes(QUERIES[name], EVENTS, asked.size)
             loops = min(loop.seconds() for _ in range(3)) / MATRIX_EVENTS
             best = min(given.seconds(emit) for _ in range(2)) / len(given.pushes)
-            print(f"  {name:<18}{emit:<14}{best * 1e6:>9.1f}{best / loops:>9.0f}", flush=True)
-    return 0
+            text = f"  {name:<18}{emit:<14}{best * 1e6:>9.1f}{best / loops:>9.0f}"
+            asked.row(f"{name}, {emit}", text, {"micros": best * 1e6, "loops": best / loops})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

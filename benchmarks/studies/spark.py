@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from benchmarks.command import Study
 
 ROWS = 5_000_000
 SIDE = 500_000
@@ -314,11 +315,11 @@ def digest(frame: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
     return tuple(row)[:2], tuple(row)[2:]
 
 
-def compare(spark: Any, frames: Frames, wanted: list[str]) -> None:
+def compare(study: Study, spark: Any, frames: Frames) -> None:
     """Print the table of lowered queries beside those by hand."""
     print("| | lowered, CPU s | by hand, CPU s | ratio | of seconds | rows |\n|---|---|---|---|---|---|")
     for case in CASES:
-        if wanted and not any(word in case.title for word in wanted):
+        if case.title not in study.parts:
             continue
         makes: list[Callable[[], Any]] = [partial(ours, case, spark, frames), partial(by_hand, case, frames)]
         (found, floats), (expected, expected_floats) = (digest(make()) for make in makes)
@@ -331,7 +332,8 @@ def compare(spark: Any, frames: Frames, wanted: list[str]) -> None:
             [statistics.median(each) for each in zip(*kind, strict=True)] for kind in zip(*runs, strict=True)
         )
         ratios = f"{low / hand:.2f} | {low_wall / hand_wall:.2f}"
-        print(f"| {case.title} | {low:.2f} | {hand:.2f} | {ratios} | {found[0]:,} |", flush=True)
+        text = f"| {case.title} | {low:.2f} | {hand:.2f} | {ratios} | {found[0]:,} |"
+        study.row(case.title, text, {"cpu": low, "by hand": hand, "seconds": low_wall, "seconds by hand": hand_wall})
 
 
 def sizes(spark: Any) -> None:
@@ -357,7 +359,7 @@ def growth(folder: Path) -> None:
     """Print how queries gain from cores, each number of them in a process of its own."""
     print(f"\n| cores | {' | '.join(case.title for case in CASES[:5])} |\n|---|{'---|' * 5}")
     for cores in CORES:
-        command = [sys.executable, "-m", "benchmarks.studies.spark", "--cores", str(cores), str(folder)]
+        command = [sys.executable, "-m", "benchmarks.studies.spark", "--cores", str(cores), "--folder", str(folder)]
         print(
             f"| {cores} | {subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()} |", flush=True
         )
@@ -380,19 +382,20 @@ def read(spark: Any, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the tables; words say which cases, `--cores` what one process of the growth does, `sizes` the keyless join's."""
-    if sys.argv[1:2] == ["--cores"]:
-        on_cores(int(sys.argv[2]), Path(sys.argv[3]))
+    """Print the tables; with `--cores` and `--folder` what one process of the growth does."""
+    study = Study(__doc__, [*(case.title for case in CASES), "sizes", "growth"], cores=0, folder=Path())
+    if study.cores:
+        on_cores(study.cores, study.folder)
         return
-    if sys.argv[1:] == ["sizes"]:
+    if study.parts == ["sizes"]:
         sizes(session(2))
         return
     with tempfile.TemporaryDirectory() as name:
         written(Path(name), tables())
         spark = session(2)
-        compare(spark, read(spark, Path(name)), sys.argv[1:])
+        compare(study, spark, read(spark, Path(name)))
         spark.stop()
-        if not sys.argv[1:]:
+        if "growth" in study.parts:
             growth(Path(name))
 
 

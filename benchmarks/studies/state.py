@@ -1,6 +1,6 @@
 """What a micro-batch writes of a shard's state: the chunks at fixed places that have changed, or what it has changed.
 
-A million groups (or as many as the argument says) of tumbling or hopping windows with a count and a sum of floats, and a join of
+A million groups of tumbling or hopping windows with a count and a sum of floats, and a join of
 as many rows on each side, by a key that is an integer or a text. A micro-batch brings a point to so many groups at random, and a
 CTI. The mean of three micro-batches, in percent of the state: before, and now, without new bases, which a shard writes once in
 128 to 255 micro-batches. Then the seconds of a micro-batch with its snapshot, and of comparing that with the one before it.
@@ -10,7 +10,6 @@ Needs no Java.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.spark.streaming.state_delta import delta
 
 GROUPS = 1_000_000
@@ -86,12 +86,12 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, found
 
 
-def row(name: str, query: Any, is_text: bool, groups: int) -> str:
-    """Return a row of the table."""
+def row(name: str, query: Any, is_text: bool, groups: int) -> tuple[str, dict[str, float]]:
+    """Return a row of the table, and its figures."""
     batches = Batches(query, is_text, groups)
     for _ in range(2):  # columns that grow have room then
         state = batches.next(1_000)
-    cells, seconds = [], []
+    cells, seconds, figures = [], [], dict[str, float]()
     for touched in (*TOUCHED, groups):
         written = []
         for _ in range(1 if touched == groups else 3):
@@ -102,16 +102,19 @@ def row(name: str, query: Any, is_text: bool, groups: int) -> str:
             state = after
         once, now = (100 * mean(each) for each in zip(*written, strict=True))
         cells.append(f"{once:.3g} / {now:.2g}")
-    return f"| {name} | {len(state) / 1e6:.0f} | {' | '.join(cells)} | {seconds[0][0]:.2f} | {seconds[0][1]:.2f} |"
+        figures |= {f"before, {touched}": once, f"now, {touched}": now}
+    text = f"| {name} | {len(state) / 1e6:.0f} | {' | '.join(cells)} | {seconds[0][0]:.2f} | {seconds[0][1]:.2f} |"
+    return text, {"state": len(state), **figures, "micro-batch": seconds[0][0], "compared": seconds[0][1]}
 
 
 def main() -> None:
     """Print the table."""
-    groups = int(sys.argv[1]) if len(sys.argv) > 1 else GROUPS
+    study = Study(__doc__, queries(), groups=GROUPS)
+    groups = study.groups
     print(f"| {groups:,} groups | state, MB |", *(f"{n:,} |" for n in TOUCHED), "all | micro-batch of 1, s | compared, s |")
     print("|---" * (len(TOUCHED) + 5) + "|")
-    for name, (query, is_text) in queries().items():
-        print(row(name, query, is_text, groups), flush=True)
+    for name in study.parts:
+        study.row(name, *row(name, *queries()[name], groups))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from benchmarks.command import Study
 from benchmarks.studies.spark import cpu_seconds, process_tree, session, times
 
 FILES: Final = 8
@@ -212,7 +212,7 @@ def worker_bytes() -> int:
 
 def main() -> None:
     """Print the tables that words name, else all."""
-    wanted = sys.argv[1:] or ["compare", "shards", "churn"]
+    wanted = Study(__doc__, ["compare", "shards", "churn"]).parts
     spark = session(2)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(CHURN))

@@ -3,14 +3,11 @@
 Queries over points of a thousand keys, by size of a push; CPU microseconds a push, medians, the first tenth left out. Either
 session is the first one to take a push as often as the other.
 Then the page of a trace: how long it takes to write, and how large it is.
-
-    python -m benchmarks.studies.tracing [pushes] [page]
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 import streamdsl as sd
+from benchmarks.command import Study
 
 RING: Final = 10_000
 PUSHES: Final = 400
@@ -96,7 +94,7 @@ def page() -> None:
 
 def main() -> None:
     """Print what words name, else all."""
-    wanted = sys.argv[1:] or ["pushes", "page"]
+    wanted = Study(__doc__, ["pushes", "page"]).parts
     if "pushes" in wanted:
         compare()
     if "page" in wanted:

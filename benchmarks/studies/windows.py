@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import EmitPolicy, Operator, Piece
@@ -148,7 +149,10 @@ def numpy_ns(hop: int, events: Events) -> float:
     return cpu(run) / len(events.le)
 
 
-def report(name: str, hop: int, events: Events) -> None:
+HOPS = {"tumbling": SIZE, "hopping, size / hop = 10": SIZE // 10}
+
+
+def report(study: Study, name: str, hop: int, events: Events) -> None:
     """Print the lines of one kind of window."""
     floor = numpy_ns(hop, events)
     lines: list[tuple[str, float, str]] = [
@@ -163,14 +167,16 @@ def report(name: str, hop: int, events: Events) -> None:
         lines.append((f"session, {emit}", session_ns(hop, events, emit), ""))
     print(f"\n{name}: ns/event, and times the floor")
     for line, ns, note in lines:
-        print(f"  {line:<34}{ns:>10.1f}{ns / floor:>10.1f}x  {note}")
+        text = f"  {line:<34}{ns:>10.1f}{ns / floor:>10.1f}x  {note}"
+        study.row(f"{name}: {line}", text, {"ns": ns, "floors": ns / floor})
 
 
 def main() -> None:
+    study = Study(__doc__, HOPS)
     events = Events.random()
     print(f"count + sum, {KEYS} keys, {EVENTS} point events in pushes of {PUSH}")
-    report("tumbling", SIZE, events)
-    report("hopping, size / hop = 10", SIZE // 10, events)
+    for name in study.parts:
+        report(study, name, HOPS[name], events)
 
 
 if __name__ == "__main__":

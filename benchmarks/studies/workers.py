@@ -3,7 +3,6 @@
 A join by key, sessions, extremes and totals of groups, by an integer or a text, and a lambda that runs as Python; the same of
 Parquet files, where a worker reads its own. For each: seconds without workers and with two, the quotient, and the seconds of
 processor time of the session's process and of each worker.
-The argument is the number of rows.
 
 Needs `streamdsl[workers]`, two cores that nothing else uses, and Linux for the processor times.
 """
@@ -11,7 +10,6 @@ Needs `streamdsl[workers]`, two cores that nothing else uses, and Linux for the 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from benchmarks.command import Study
 from streamdsl.sharding.workers import idle_workers
 
 ROWS = 2_000_000
@@ -85,15 +84,16 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main(rows: int = ROWS) -> None:
+def main() -> None:
+    study = Study(__doc__, ["integer", "text"], rows=ROWS)
     print(f"{'query':<26} {'one':>7} {'two':>7} {'times':>6}   session's process, workers")
-    for kind, is_text in (("integer", False), ("text", True)):
+    for kind in study.parts:
         with tempfile.TemporaryDirectory() as folder:
-            given = queries(table(rows, is_text))
-            compare({**given, **from_files(given, Path(folder))}, kind)
+            given = queries(table(study.rows, kind == "text"))
+            compare(study, {**given, **from_files(given, Path(folder))}, kind)
 
 
-def compare(given: dict[str, Any], kind: str) -> None:
+def compare(study: Study, given: dict[str, Any], kind: str) -> None:
     for name, (query, inputs) in given.items():
         seconds(query, inputs, 2)
         one = min(seconds(query, inputs, None) for _ in range(REPEATS))
@@ -103,8 +103,9 @@ def compare(given: dict[str, Any], kind: str) -> None:
         own = (time.process_time() - own) / REPEATS
         each = [(processor_seconds(pid) - was) / REPEATS for pid, was in zip(pids, before, strict=True)]
         shown = " ".join(f"{used:.2f}" for used in [own, *each])
-        print(f"{name + ', ' + kind:<26} {one:7.3f} {two:7.3f} {one / two:6.2f}   {shown}", flush=True)
+        text = f"{name + ', ' + kind:<26} {one:7.3f} {two:7.3f} {one / two:6.2f}   {shown}"
+        study.row(f"{name}, {kind}", text, {"one": one, "two": two, "times": one / two})
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

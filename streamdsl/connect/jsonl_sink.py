@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final, TextIO
 from streamdsl.connect.protocols import Sink
 from streamdsl.connect.readable_files import plain_path
 from streamdsl.errors import QueryError, SinkError
+from streamdsl.io.json_columns import json_rows
 from streamdsl.io.locks import SHORT, Lock
 from streamdsl.io.stored_files import is_stored
 from streamdsl.redaction import without_secrets
@@ -122,4 +122,4 @@ class _Prints:
 
 def json_lines(events: Any) -> list[str]:
     """Return the physical events of a micro-batch as lines of JSON."""
-    return [json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in event_table(events).to_pylist()]
+    return [f"{row}\n" for row in json_rows(event_table(events))]

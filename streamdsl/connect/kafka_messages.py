@@ -10,6 +10,7 @@ from zlib import crc32
 
 from streamdsl.connect.partition_marks import instant
 from streamdsl.errors import InputError
+from streamdsl.io.json_columns import json_rows, json_values
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract, point
 
 HEADER: Final = "streamdsl"
@@ -30,7 +31,7 @@ class Sent(NamedTuple):
 
     def to_header(self) -> tuple[str, bytes]:
         """Return the header that says so."""
-        return HEADER, f"{self.stream} {self.batch} {self.number}".encode()
+        return HEADER, b"%b %d %d" % (self.stream.encode(), self.batch, self.number)
 
     @classmethod
     def of(cls, message: Any) -> Sent | None:
@@ -54,18 +55,22 @@ class KafkaMessage(NamedTuple):
     value: bytes
 
 
-def messages_of(rows: list[dict[str, Any]], partitions: int) -> Iterator[KafkaMessage]:
-    """Yield the messages of a micro-batch: a row's go to the partition of its key, a CTI to each.
+def messages_of(events: Any, partitions: int) -> Iterator[KafkaMessage]:
+    """Yield the messages of a micro-batch, an Arrow table: a row's go to the partition of its key, a CTI to each.
 
-    >>> [message.value.decode() for message in messages_of([{"kind": "cti", "id": None, "le": 5, "re": None}], 2)]
-    ['{"kind": "cti", "id": null, "le": 5, "re": null}', '{"kind": "cti", "id": null, "le": 5, "re": null}']
+    >>> import pyarrow as pa
+    >>> cti = pa.table({"kind": ["cti"], "id": pa.array([None], pa.string()), "le": [5]})
+    >>> [message.value.decode() for message in messages_of(cti, 2)]
+    ['{"kind": "cti", "id": null, "le": 5}', '{"kind": "cti", "id": null, "le": 5}']
     """
-    for number, row in enumerate(rows):
-        value = json.dumps(row, default=plain_text, ensure_ascii=False).encode()
-        if row["kind"] == "cti":
+    keys = (json_values(events.column(name), plain_text, is_ascii=True) for name in ("id", "le"))
+    rows = zip(events.column("kind").to_pylist(), *keys, json_rows(events, plain_text), strict=True)
+    for number, (kind, id, le, text) in enumerate(rows):
+        value = text.encode()
+        if kind == "cti":
             yield from (KafkaMessage(partition, number, _CTI_KEY, value) for partition in range(partitions))
         else:
-            key = json.dumps([row["id"], row["le"]], default=plain_text).encode()
+            key = f"[{id}, {le}]".encode()
             yield KafkaMessage(crc32(key) % partitions, number, key, value)
 
 

@@ -62,12 +62,12 @@ class KafkaTopic:
         last = self._opened()
         if not last.needs(batch, stream, f"topic {self._topic}"):
             return
-        rows, name = event_table(events).to_pylist(), stream or last.stream or "-"
+        table, name = event_table(events), stream or last.stream or "-"
         try:
-            for message in messages_of(rows, len(self._last)):
+            for message in messages_of(table, len(self._last)):
                 self._send(message, Sent(name, batch, message.number))
             self._flush()
-            self._send(whole(batch, len(rows)), Sent(name, batch, len(rows)))
+            self._send(whole(batch, table.num_rows), Sent(name, batch, table.num_rows))
             self._flush()
         except BaseException:
             self.close()  # so that the next write looks up what the topic has

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate, chain, islice
 from typing import IO, Any, Final
 
 from streamdsl.connect.looking import look_for
@@ -59,38 +60,41 @@ class LineReader(OpenSource):
 
     def _batch(self) -> Batch | None:
         """Return what is there, None if nothing is."""
-        before = self._line
-        items, bad, places = items_of_lines(self._records(), self._decode, self._shown)
-        return Batch(items, self.position, bad, places) if self._line > before else None
+        found = self._records()
+        if not found:
+            return None
+        if (decoded := self._decoded([record for _, record in found])) is not None:
+            places = [f"line {place} of {self._shown}" for place, _ in found[len(found) - len(decoded) :]]
+            return Batch(decoded, self.position, places=places)
+        items, bad, places = items_of_lines(found, self._decode, self._shown)
+        return Batch(items, self.position, bad, places)
 
-    def _records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the next records, each with the number of its first line, and step over them."""
+    def _decoded(self, records: list[bytes]) -> list[Any] | None:
+        """Return the items of records, or of all but the first ones; None where they are to be decoded one by one."""
+        return None
+
+    def _records(self) -> list[tuple[int, bytes]]:
+        """Return the next records, each with the number of its first line, and step over them.
+
+        The last one of a file that is followed is left where it is not there as a whole yet.
+        """
         file = self._opened()
         if file is None:
-            return
+            return []
         with file_errors(self._path):
-            for _ in range(self._at_once):
-                record = self._record(file)
-                if not record:
-                    return
-                first = self._line + 1
-                self._offset += len(record)
-                self._line += record.count(b"\n") + (not record.endswith(b"\n"))
-                yield first, record
-
-    def _record(self, file: IO[bytes]) -> bytes:
-        """Return the next record; nothing, and the file is as before, where it is not there as a whole yet."""
-        lines, is_open = list[bytes](), False
-        while line := file.readline():
-            lines.append(line)
-            is_open ^= self._quotes and line.count(b'"') % 2 == 1
-            if not is_open:
-                break
-        record = b"".join(lines)
-        if record and self._follow and (is_open or not record.endswith(b"\n")):
-            file.seek(self._offset)
-            return b""
-        return record
+            records = list(islice(file, self._at_once))
+            has_quotes = self._quotes and b'"' in b"".join(records)
+            if has_quotes:
+                records = list(islice(_closed(chain(records, file)), self._at_once))
+            is_cut = bool(records) and self._follow and not (records[-1].endswith(b"\n") and _is_closed(records[-1], has_quotes))
+            whole = records[:-1] if is_cut else records
+            self._offset += sum(map(len, whole))
+            if is_cut:
+                file.seek(self._offset)
+        lines = [record.count(b"\n") + (not record.endswith(b"\n")) for record in whole] if has_quotes else [1] * len(whole)
+        firsts = list(accumulate(lines, initial=self._line + 1))
+        self._line = firsts.pop() - 1
+        return list(zip(firsts, whole, strict=True))
 
     def _opened(self) -> IO[bytes] | None:
         """Return the file at the position, None if it is still to come. Raises `InputError` for one that is shorter."""
@@ -123,6 +127,23 @@ class LineReader(OpenSource):
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _closed(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield records, each of the lines in which its quotes are closed; the last one may not be."""
+    open_lines, is_open = list[bytes](), False
+    for line in lines:
+        open_lines.append(line)
+        is_open ^= not _is_closed(line)
+        if not is_open:
+            yield b"".join(open_lines)
+            open_lines.clear()
+    if open_lines:
+        yield b"".join(open_lines)
+
+
+def _is_closed(record: bytes, has_quotes: bool = True) -> bool:
+    return not has_quotes or record.count(b'"') % 2 == 0
 
 
 def items_of_lines(lines: Iterable[tuple[int, bytes]], decode: Decode, file: str) -> tuple[list[Any], list[BadRecord], list[str]]:

@@ -7,7 +7,8 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from streamdsl.connect.line_reader import AT_ONCE, LineReader, items_of_lines
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)")
+_INTEGERS: Final = re.compile(r"([+-]?\d+\n)+")
+_FLOATS: Final = re.compile(r"([+-]?(\d+\.\d*([eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+([eE][+-]?\d+)?)\n)+")
+_NOT_TEXT: Final = re.compile(rf"(?m)^({_NUMBER.pattern})?$(?=\n)")
+"""Lines that are all integers, or all floats that look like none; and one that is a number, or empty."""
 
 
 def jsonl_file(
@@ -122,6 +127,33 @@ class _CsvReader(LineReader):
     @property
     def position(self) -> Position:
         return {"offset": self._offset, "line": self._line, "names": self._names}
+
+    def _decoded(self, records: list[bytes]) -> list[Any] | None:
+        """Return rows that were read by columns, without the header, None where a record is not as the others are."""
+        try:
+            text = b"".join(records).decode("utf-8-sig" if self._names is None else "utf-8")
+            rows = list(csv.reader(StringIO(text, newline=""), strict=True))
+            if len(rows) != len(records) or len(set(map(len, rows))) != 1:
+                return None
+            names = self._names or rows.pop(0)
+            if not rows or len(rows[0]) != len(names) or len(names) == 1:  # a blank one may be a value of one column
+                return None
+            values = [self._values(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)]
+        except Exception:  # which record it is, is found where each is read alone
+            return None
+        self._names = names
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def _values(self, name: str, texts: Sequence[str]) -> Sequence[Any]:
+        joined = "\n".join(texts) + "\n"
+        if name not in self._kinds and joined.count("\n") == len(texts):
+            if _INTEGERS.fullmatch(joined):
+                return list(map(int, texts))
+            if _FLOATS.fullmatch(joined):
+                return list(map(float, texts))
+            if not _NOT_TEXT.search(joined):
+                return texts
+        return [self._value(name, text) for text in texts]
 
     def _row(self, text: str) -> dict[str, Any] | None:
         fields = next(csv.reader([text], strict=True))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from streamdsl.connect.kafka_messages import plain_text
 from streamdsl.connect.server_sent_events import connection, sendable, target
 from streamdsl.errors import SinkError
+from streamdsl.io.json_columns import json_rows
 from streamdsl.redaction import without_secrets
 from streamdsl.sinks.row_changes import event_table
 
@@ -43,10 +44,10 @@ class Webhook:
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Post a micro-batch: what `session.feed` returns, or an Arrow table of events; `stream` is the id of its stream."""
-        rows = event_table(events).to_pylist()
+        rows = json_rows(event_table(events), plain_text)
         if not rows:
             return
-        text = json.dumps({"stream": stream, "batch": batch, "events": rows}, default=plain_text, ensure_ascii=False)
+        text = f'{{"stream": {json.dumps(stream)}, "batch": {batch}, "events": [{", ".join(rows)}]}}'
         headers = {"Content-Type": "application/json", "Idempotency-Key": f"{stream or '-'}-{batch}", **self._headers}
         for pause in (*_PAUSES, None):
             said, is_final = self._post(text.encode(), headers)

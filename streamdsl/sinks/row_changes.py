@@ -72,6 +72,11 @@ def row_changes(events: Any) -> RowChanges:
     [{'id': 'a', 'le': 1, 're': 4, 'v': 7}]
     """
     changes = _aligned(row_events(events))
+    if not pc.any(pc.equal(changes.column("kind"), "retract"), min_count=0).as_py() and _are_distinct(changes):
+        new = changes.drop_columns([name for name in CONTROL if name in changes.column_names])
+        ends = pa.nulls(new.num_rows, new.schema.field("re").type)
+        found = RowChanges(new, pa.repeat(False, new.num_rows), ends)
+        return found if pc.all(found.remain, min_count=0).as_py() else RowChanges(*(each.filter(found.remain) for each in found))
     ends = _end_changes(changes).group_by([*KEY, "end"]).aggregate([("sign", "sum"), ("row", "min")])
     ends = ends.filter(pc.not_equal(ends.column("sign_sum"), 0))
     _check(ends, changes)
@@ -109,7 +114,8 @@ def event_table(events: Any) -> Any:
 
 def row_events(events: Any) -> Any:
     """Return the insertions and retractions, without CTIs and rejected rows."""
-    return events.filter(pc.is_in(events.column("kind"), pa.array(["insert", "retract"])))
+    are_rows = pc.is_in(events.column("kind"), pa.array(["insert", "retract"]))
+    return events if pc.all(are_rows, min_count=0).as_py() else events.filter(are_rows)
 
 
 def normalized(table: Any) -> Any:
@@ -129,6 +135,21 @@ def _aligned(changes: Any) -> Any:
     """Return events whose REs have the type of their LEs, also where all REs are null."""
     le = changes.schema.field("le").type
     return changes.cast(pa.schema([field.with_type(le) if field.name in ("re", "re_new") else field for field in changes.schema]))
+
+
+def _are_distinct(changes: Any) -> bool:
+    """Say whether no two events have the same key, as where each begins after the one before."""
+    return begin_one_after_another(changes) or bool(changes.group_by(list(KEY)).aggregate([]).num_rows == changes.num_rows)
+
+
+def begin_one_after_another(rows: Any) -> bool:
+    """Say whether the LE of each row is greater than that of the one before.
+
+    >>> begin_one_after_another(pa.table({"le": [1, 2, 4]})), begin_one_after_another(pa.table({"le": [1, 1]}))
+    (True, False)
+    """
+    les = rows.column("le").combine_chunks()
+    return bool(pc.all(pc.greater(les.slice(1), les.slice(0, max(0, len(les) - 1))), min_count=0).as_py())
 
 
 def _end_changes(changes: Any) -> Any:

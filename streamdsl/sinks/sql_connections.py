@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.extras import need
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Connect: TypeAlias = "Callable[[], Any] | str | Engine"
 """How to reach a database: a function that makes a connection of the DB-API, or an address or engine of SQLAlchemy."""
+
+GIVEN: Final = "streamdsl_rows"
+"""The name of the rows that a statement reads by columns."""
 
 
 def connecting(given: Connect) -> Callable[[], Any]:
@@ -163,22 +166,31 @@ class DuckCursor:
 
     def __init__(self, owner: DuckConnection, connection: Any) -> None:
         self._owner, self._connection = owner, connection
-        self.fetchone, self.fetchall = connection.fetchone, connection.fetchall
-
-    @property
-    def description(self) -> Any:
-        """The columns of the last query."""
-        return self._connection.description
+        self._rows: Iterator[Any] = iter(())
+        self.description: Any = None
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement in the connection's transaction."""
+        """Run a statement in the transaction, and take all that it gives: the connection has one result at a time."""
         self._owner.begin()
-        self._connection.execute(statement, values)
+        done = self._connection.execute(statement, values)
+        self.description, self._rows = done.description, iter(done.fetchall())
 
-    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows of values."""
+    def fetchone(self) -> Any:
+        """Return the next row."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+        return list(self._rows)
+
+    def execute_over(self, statement: str, rows: Any) -> Any:
+        """Run a statement that reads an Arrow table as `streamdsl_rows`, and return what it gives."""
         self._owner.begin()
-        self._connection.executemany(statement, rows)
+        self._connection.register(GIVEN, rows)
+        try:
+            return self._connection.execute(statement).fetchall()
+        finally:
+            self._connection.unregister(GIVEN)
 
     def close(self) -> None:
         """Leave the connection as it is."""

@@ -20,6 +20,7 @@ from streamdsl.sinks.last_batch import LastBatch
 from streamdsl.sinks.names import column_of
 from streamdsl.sinks.row_changes import KEY, RowChanges
 from streamdsl.sinks.schemas import cast_table
+from streamdsl.sinks.sql_connections import GIVEN
 from streamdsl.sinks.sql_drivers import COMMITS, Driver, quoted
 from streamdsl.sinks.sql_values import sql_type, sql_values
 from streamdsl.sinks.table_folder import LOST
@@ -32,6 +33,11 @@ TABLES: Final = "streamdsl_tables"
 _ROWS_PER_QUERY: Final = 100
 """The number of rows that one query looks up."""
 _MAX_EXACT: Final = 2**53
+_AS_THEY_ARE: Final = (
+    *(pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean, pa.types.is_string, pa.types.is_binary),
+    lambda kind: pa.types.is_timestamp(kind) and kind.unit != "ns",
+)
+"""The types of which DuckDB reads columns of Arrow as it would read their values; of others it is given texts."""
 _KEY_LENGTHS: Final = {"id": 700, "le": 60}
 """The characters of texts in MySQL's keys, which have 3,072 bytes at most."""
 
@@ -258,12 +264,19 @@ class Statements:
         rows = RowChanges(cast_table(changes.rows, layout.schema, f"the table {self._name}"), *changes[1:])
         self._check_before(cast_table(rows.before, pa.schema([layout.schema.field(name) for name in (*KEY, "re")]), self._name))
         new, gone, changed = rows.inserted, rows.deleted, rows.updated
-        key = " AND ".join(f"{name} = {self._mark}" for name in KEY)
-        self._many(f"DELETE FROM {self._table} WHERE {key}", gone.select(KEY))
-        self._many(f"UPDATE {self._table} SET re = {self._mark} WHERE {key}", changed.select(["re", *KEY]))
         names = ", ".join(self._driver.quote(layout.columns[name]) for name in layout.typed_fields)
-        marks = ", ".join([self._mark] * len(layout.typed_fields))
-        self._many(f"INSERT INTO {self._table} ({names}) VALUES ({marks})", new.select(layout.typed_fields))
+        new = new.select(layout.typed_fields)
+        if self._driver.database == "duckdb":
+            same = " AND ".join(f"{self._table}.{name} = {GIVEN}.{name}" for name in KEY)
+            self._over(f"DELETE FROM {self._table} USING {GIVEN} WHERE {same}", gone.select(KEY))
+            self._over(f"UPDATE {self._table} SET re = {GIVEN}.re FROM {GIVEN} WHERE {same}", changed.select(["re", *KEY]))
+            self._over(f"INSERT INTO {self._table} ({names}) SELECT * FROM {GIVEN}", new)
+        else:
+            key = " AND ".join(f"{name} = {self._mark}" for name in KEY)
+            self._many(f"DELETE FROM {self._table} WHERE {key}", gone.select(KEY))
+            self._many(f"UPDATE {self._table} SET re = {self._mark} WHERE {key}", changed.select(["re", *KEY]))
+            marks = ", ".join([self._mark] * len(layout.typed_fields))
+            self._many(f"INSERT INTO {self._table} ({names}) VALUES ({marks})", new)
         return int(new.num_rows) - int(gone.num_rows)
 
     def record_batch(self, taken: LastBatch, layout: TableLayout) -> None:
@@ -338,16 +351,23 @@ class Statements:
 
     def _check_before(self, before: Any) -> None:
         """Raise `SinkError` unless the table has rows with these keys and REs."""
-        for begin in range(0, before.num_rows, _ROWS_PER_QUERY):
-            rows = list(self._values(before.slice(begin, _ROWS_PER_QUERY)))
-            key = f"id = {self._mark} AND le = {self._mark} AND re"
-            tests = [f"({key} IS NULL)" if re is None else f"({key} = {self._mark})" for *_, re in rows]
-            values = [value for row in rows for value in row if value is not None]
-            self._run(f"SELECT COUNT(*) FROM {self._table} WHERE {' OR '.join(tests)}", *values)
-            if self._cursor.fetchone()[0] != len(rows):
-                raise SinkError(
-                    f"the table {self._name} is not as its last micro-batch left it: it lacks rows to update", hint=LOST
-                )
+        if self._driver.database == "duckdb":
+            same = f"{self._table}.re IS NOT DISTINCT FROM {GIVEN}.re"
+            counted = self._over(f"SELECT COUNT(*) FROM {self._table} JOIN {GIVEN} USING ({', '.join(KEY)}) WHERE {same}", before)
+            found = counted[0][0] if counted else 0
+        else:
+            found = sum(self._number_of(before.slice(n, _ROWS_PER_QUERY)) for n in range(0, before.num_rows, _ROWS_PER_QUERY))
+        if found != before.num_rows:
+            raise SinkError(f"the table {self._name} is not as its last micro-batch left it: it lacks rows to update", hint=LOST)
+
+    def _number_of(self, given: Any) -> int:
+        """Return how many rows with these keys and REs the table has."""
+        rows = list(self._values(given))
+        key = f"id = {self._mark} AND le = {self._mark} AND re"
+        tests = [f"({key} IS NULL)" if re is None else f"({key} = {self._mark})" for *_, re in rows]
+        values = [value for row in rows for value in row if value is not None]
+        self._run(f"SELECT COUNT(*) FROM {self._table} WHERE {' OR '.join(tests)}", *values)
+        return int(self._cursor.fetchone()[0])
 
     def _values(self, rows: Any) -> Iterator[tuple[Any, ...]]:
         return zip(*(sql_values(column, self._driver.database) for column in rows.columns), strict=True)
@@ -381,6 +401,17 @@ class Statements:
     def _run(self, statement: str, *values: Any) -> None:
         with driver_errors(self._name):
             self._cursor.execute(statement, values)
+
+    def _over(self, statement: str, rows: Any) -> Any:
+        """Run a statement of DuckDB over rows, by their columns, and return what it gives."""
+        if not rows.num_rows:
+            return []
+        columns = [
+            column if any(test(column.type) for test in _AS_THEY_ARE) else pa.array(sql_values(column, self._driver.database))
+            for column in rows.columns
+        ]
+        with driver_errors(self._name):
+            return self._cursor.execute_over(statement, pa.table(columns, rows.column_names))
 
     def _many(self, statement: str, rows: Any) -> None:
         if rows.num_rows:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from streamdsl.errors import SinkError
 from streamdsl.sinks.commit_file import as_sink_errors
-from streamdsl.sinks.row_changes import KEY, RowChanges, normalized, row_changes
+from streamdsl.sinks.row_changes import KEY, RowChanges, begin_one_after_another, normalized, row_changes
 from streamdsl.sinks.schemas import cast_table
 
 INTERNAL_FOLDER: Final = "_streamdsl"
@@ -67,8 +67,9 @@ class TableFolder:
             yield 0, events
             return
         stretches = events.column("le").cast(pa.int64()).to_numpy() // self.every
-        for stretch in sorted(set(stretches.tolist())):
-            yield stretch, events.take(pa.array(np.flatnonzero(stretches == stretch)))
+        for stretch in np.unique(stretches).tolist():
+            of_it = stretches == stretch
+            yield stretch, events if of_it.all() else events.filter(pa.array(of_it))
 
     def stage(self, stretch: int, events: Any) -> str | None:
         """Stage the next version of a stretch's file; return its name, "" if no row is left, None if nothing changes."""
@@ -80,7 +81,9 @@ class TableFolder:
             before = self._read(name) if name in self.files else self.schema.empty_table()
             kept, changed = self._apply(before, changes)
             rows = pa.concat_tables([kept, changed, cast_table(changes.inserted, self.schema, self.label)])
-            return self.write(rows.sort_by([("le", "ascending"), ("id", "ascending")])) if rows.num_rows else ""
+            if not begin_one_after_another(rows):
+                rows = rows.sort_by([("le", "ascending"), ("id", "ascending")])
+            return self.write(rows) if rows.num_rows else ""
 
     def restage(self, name: str) -> str:
         """Stage a file again, with the table's current schema."""
@@ -101,6 +104,8 @@ class TableFolder:
 
         Raises `SinkError` where the file lacks an updated row or has an inserted one: then somebody else has changed it.
         """
+        if not before.num_rows and not pc.any(changes.existed, min_count=0).as_py():
+            return before, before
         rows = cast_table(changes.rows, self.schema, self.label)
         facts = rows.select([*KEY, "re"]).rename_columns([*KEY, "re_new"])
         times = self.schema.field("re").type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 from streamdsl.errors import SchemaError
 from streamdsl.io.columns import Columns, RowColumns
 from streamdsl.io.files import Files, Format, SparkFormat
+from streamdsl.io.json_columns import json_rows
 from streamdsl.io.layout import as_schema
 from streamdsl.io.times import Place, no_start
 from streamdsl.result import Result
@@ -83,8 +83,8 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _write(result: Result[Any], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for row in result.to_arrow().to_pylist():
-            file.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
+        for batch in result.to_arrow().to_batches(1 << 16):
+            file.writelines(f"{row}\n" for row in json_rows(batch))
 
 
 FORMAT: Final = Format(

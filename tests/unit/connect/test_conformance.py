@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -535,3 +537,45 @@ def test_the_standard_input_is_read_to_its_end_and_never_again(tmp_path: Path) -
         assert done.stdout.strip() == f"Served(end='ended', {shown}, late_events=0)"
     out = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["le"], row["n"]) for row in out if row["kind"] == "insert"] == [(0, 2), (10, 1)]
+
+
+ODD_TEXTS = [
+    "1",
+    "+1",
+    "-0",
+    "1.0",
+    "1e5",
+    ".5",
+    "1.",
+    "1_0",
+    " 1",
+    "\u0661",
+    "",
+    "a\nb",
+    'a "b"',
+    "nan",
+    "inf",
+    "0x1",
+    "é",
+    "2,5",
+]
+
+
+def as_it_looks(text: str) -> Any:
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    is_number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
+    return float(text) if is_number else text or None
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, 1_000])
+def test_a_field_of_csv_is_what_it_looks_like_whatever_stands_in_its_column(at_once: int, tmp_path: Path) -> None:
+    even = [[one, other] * 9 for one, other in (("1", "2"), ("0.5", "1e-3"), ("a", "b"), ("7", "0.5"), ("x", ""))]
+    rows = [*zip(*even, even[2], strict=True), *zip(ODD_TEXTS, *even, strict=False)]
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*"abcdef"], *rows])
+    found, reader = list[Any](), csv_file(tmp_path / "t.csv", at_once=at_once).open(None)
+    while isinstance(batch := reader.poll(0), Batch):
+        assert len(batch.data) == len(batch.places)
+        found += [list(row.values()) for row in batch.data]
+    assert list(map(repr, found)) == [repr([as_it_looks(text) for text in row]) for row in rows]

@@ -72,7 +72,7 @@ def test_a_micro_batch_that_was_cut_off_is_made_whole_and_no_message_is_there_tw
     table = pytest.importorskip("pyarrow").Table.from_pylist(rows)
     for cut in range(0, 13, 3):
         topic = new_topic(servers)
-        for message in list(messages_of(rows, 4))[:cut]:
+        for message in list(messages_of(table, 4))[:cut]:
             header = Sent("s", 0, message.number).to_header()
             send(servers, topic, [(message.partition, message.value)], headers=[header], key=message.key)
         assert not KafkaTopic(topic, servers).has(0, "s")
@@ -87,7 +87,9 @@ def test_a_micro_batch_that_was_cut_off_is_made_whole_and_no_message_is_there_tw
 def test_a_repeated_message_of_a_sink_is_read_once(servers: str) -> None:
     topic = new_topic(servers)
     rows = [{"kind": "insert", "id": "a", "le": n, "re": n + 1, "re_new": None, "n": n} for n in range(3)]
-    messages = [message._replace(partition=2) for message in messages_of(rows, 4)]
+    messages = [
+        message._replace(partition=2) for message in messages_of(pytest.importorskip("pyarrow").Table.from_pylist(rows), 4)
+    ]
     for number in (0, 1, 0, 1, 2):
         header = Sent("s", 0, number).to_header()
         send(servers, topic, [(2, messages[number].value)], headers=[header], key=messages[number].key)
