@@ -38,6 +38,13 @@ _ID: Final = 90
 """The most characters of a payload, and of an id."""
 
 
+_THEMES: Final = (
+    "[data-jp-theme-light=true] .sd-trace,[data-theme=light] .sd-trace{color-scheme:light}"
+    "[data-jp-theme-light=false] .sd-trace,[data-theme=dark] .sd-trace{color-scheme:dark}"
+)
+"""A page in a frame is as dark as JupyterLab and the site are, whatever the reader prefers elsewhere."""
+
+
 def page(trace: EventTrace, why: Iterable[Event[Any]] | None = None, refresh: float | None = None) -> str:
     """Return the page of a trace; `why` are the answers whose causes are tried, by default the newest.
 
@@ -54,7 +61,8 @@ def frame(trace: EventTrace) -> str:
     """Return what Jupyter shows of a trace: its page in a frame that reaches nothing outside of it, or a text if it is long."""
     if sum(map(len, trace.recording.pushes)) > MOST_ROWS:
         return f"<pre>{escape(repr(trace))}; to_html(path) writes its page</pre>"
-    return f'<iframe srcdoc="{escape(page(trace))}" sandbox="allow-scripts" style="width:100%;height:640px;border:0"></iframe>'
+    settings = 'class="sd-trace" sandbox="allow-scripts" style="width:100%;height:640px;border:0"'
+    return f'<style>{_THEMES}</style><iframe {settings} srcdoc="{escape(page(trace))}"></iframe>'
 
 
 class _Film:
