@@ -22,6 +22,7 @@ from streamdsl.plan.drawing import chart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Event, Insert, Retract, Unit, format_time
+from streamdsl.temporal.display import scrolled
 from streamdsl.temporal.events import id_repr
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class _Film:
             "infinity": str(INFINITY),
             "unit": self.recording.unit,
             "output": labels(self.recording.plan)[id(self.recording.plan)],
-            "chart": picture.svg(),
+            "chart": scrolled(picture.svg()),
             "events": events,
             "rows": self._rows,
             "moments": moments,
