@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,9 +12,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from importlib.util import find_spec
 from typing import Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 State: TypeAlias = Literal["ok", "absent", "wrong"]
 """`absent` is what is not there and need not be; `wrong` what is there, or must be, and cannot work."""
@@ -157,12 +160,21 @@ def _numbers(version: str) -> list[int]:
     return numbers
 
 
+def _with(extra: str) -> str:
+    """Return streamdsl with an extra as pip takes it, from where it was installed: an index, a folder, or a repository."""
+    origin = json.loads(distribution(OWN).read_text("direct_url.json") or "{}")
+    url, vcs = origin.get("url", ""), origin.get("vcs_info")
+    if "dir_info" in origin:
+        return f"{url2pathname(urlsplit(url).path)}[{extra}]"
+    return f"{OWN}[{extra}]" + (f" @ {vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else f" @ {url}" if url else "")
+
+
 def _extra(name: str) -> InstalledPart:
     needed = list(dict.fromkeys(requirements(OWN, name)))
     missing = list(dict.fromkeys(each.package for each in needed if installed(each.package) is None))
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        return InstalledPart(f"[{name}]", "absent", f"{', '.join(missing)} {verb} not installed", f"pip install '{OWN}[{name}]'")
+        return InstalledPart(f"[{name}]", "absent", f"{', '.join(missing)} {verb} not installed", f"pip install '{_with(name)}'")
     parts = list(map(_needed, needed))
     wrong = [part for part in parts if part.state == "wrong"]
     listed = ", ".join(dict.fromkeys(f"{part.name} {part.found}" for part in wrong or parts))

@@ -33,7 +33,9 @@ def iterable(items: Iterable[Any] | Callable[[], Iterable[Any]], at_once: int = 
     """
 
     if isinstance(items, (GeneratorType, Iterator)) or not (callable(items) or isinstance(items, Iterable)):
-        raise QueryError(f"{items!r:.80} cannot be read again after a restart", hint=_AGAIN)
+        maker = getattr(items, "__name__", "")
+        such = f", iterable({maker}) for iterable({maker}())" if maker.isidentifier() else ""
+        raise QueryError(f"{items!r:.80} cannot be read again after a restart", hint=_AGAIN + such)
 
     def reader(position: Position) -> OpenSource:
         return _Reader(iter(items() if callable(items) else items), position or 0, at_once)

@@ -22,6 +22,7 @@ from streamdsl.plan.drawing import chart
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node, Source
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Event, Insert, Retract, Unit, format_time
+from streamdsl.temporal.display import scrolled
 from streamdsl.temporal.events import id_repr
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ _WORK: Final = 200_000
 _PAYLOAD: Final = 160
 _ID: Final = 90
 """The most characters of a payload, and of an id."""
+
+
+_THEMES: Final = (
+    "[data-jp-theme-light=true] .sd-trace,[data-theme=light] .sd-trace{color-scheme:light}"
+    "[data-jp-theme-light=false] .sd-trace,[data-theme=dark] .sd-trace{color-scheme:dark}"
+)
+"""A page in a frame is as dark as JupyterLab and the site are, whatever the reader prefers elsewhere."""
 
 
 def page(trace: EventTrace, why: Iterable[Event[Any]] | None = None, refresh: float | None = None) -> str:
@@ -54,7 +62,8 @@ def frame(trace: EventTrace) -> str:
     """Return what Jupyter shows of a trace: its page in a frame that reaches nothing outside of it, or a text if it is long."""
     if sum(map(len, trace.recording.pushes)) > MOST_ROWS:
         return f"<pre>{escape(repr(trace))}; to_html(path) writes its page</pre>"
-    return f'<iframe srcdoc="{escape(page(trace))}" sandbox="allow-scripts" style="width:100%;height:640px;border:0"></iframe>'
+    settings = 'class="sd-trace" sandbox="allow-scripts" style="width:100%;height:640px;border:0"'
+    return f'<style>{_THEMES}</style><iframe {settings} srcdoc="{escape(page(trace))}"></iframe>'
 
 
 class _Film:
@@ -95,7 +104,7 @@ class _Film:
             "infinity": str(INFINITY),
             "unit": self.recording.unit,
             "output": labels(self.recording.plan)[id(self.recording.plan)],
-            "chart": picture.svg(),
+            "chart": scrolled(picture.svg()),
             "events": events,
             "rows": self._rows,
             "moments": moments,

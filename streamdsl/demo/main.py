@@ -32,8 +32,8 @@ def demo(
     """
     began = time.perf_counter()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         names, data = carrier_names(), load(period)
+        folder.mkdir(parents=True, exist_ok=True)
     except (NoDataError, OSError) as error:
         hint = "" if isinstance(error, NoDataError) else "\nHint: --out is a folder that is there, or can be made"
         print(f"streamdsl demo: {error}{hint}", file=sys.stderr)

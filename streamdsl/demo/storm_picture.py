@@ -29,8 +29,9 @@ REST: Final = "#d0d7de"
 STYLE: Final = (
     ".sd text{font-size:14px}.sd .layer{stroke:#fff;stroke-width:.8;stroke-linejoin:round}"
     ".sd .title{font-size:20px;font-weight:600}"
-    ".sd .axis{stroke:#57606a}.sd .lead{fill:none;stroke-width:1.5}.sd .grounded{fill:#57606a;fill-opacity:.16}"
-    "@media(prefers-color-scheme:dark){.sd .layer{stroke:#0d1117}.sd .axis{stroke:#9da7b3}.sd .grounded{fill:#9da7b3}}"
+    ".sd .axis{stroke:currentColor;stroke-opacity:.7}.sd .lead{fill:none;stroke-width:1.5}"
+    ".sd .grounded{fill:currentColor;fill-opacity:.12}"
+    "@media(prefers-color-scheme:dark){.sd .layer{stroke:#0d1117}}"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from streamdsl.errors import QueryError
@@ -58,8 +59,10 @@ class Monitor:
         log.info("the job is watched at %s", endpoint.address, extra={"address": endpoint.address})
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Show that the job has ended, and tell nobody any more."""
         self.figures.turn("ended")
+        if self._view is not None and (last := self.figures.status) is not None and last.state == "open":
+            self._view.show(replace(last, state="closed"))
         self._held.close()
 
     def turn(self, phase: Phase, due: float | None, sources: Callable[[], Sequence[SourceStatus]]) -> None:

@@ -18,14 +18,16 @@ _MOST: Final = 8
 """The operators that are shown."""
 _UNITS: Final = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _STYLE: Final = (
-    ".sd-live{font:13px/1.45 system-ui,sans-serif;color:inherit;font-variant-numeric:tabular-nums;max-width:960px}"
+    ".sd-live{font:13px/1.45 system-ui,sans-serif;color:inherit;font-variant-numeric:tabular-nums;max-width:1200px}"
     ".sd-live .head{font-weight:600;margin:2px 0 8px}"
     ".sd-live .scroll{overflow-x:auto;margin:0 0 10px}"
-    ".sd-live table{border-collapse:collapse;min-width:60%;margin:0;font-size:inherit;background:none}"
+    ".sd-live table{border-collapse:collapse;margin:0;font-size:inherit;background:none}"
     ".sd-live th,.sd-live td{padding:2px 12px 2px 0;text-align:right;white-space:nowrap;background:none;color:inherit;border:0}"
     ".sd-live th{font-weight:500;opacity:.65;border-bottom:1px solid rgba(128,128,128,.45)}"
     ".sd-live th:first-child,.sd-live td:first-child,.sd-live .words td,.sd-live .words th{text-align:left}"
-    ".sd-live .words td{vertical-align:top;white-space:normal;overflow-wrap:anywhere;font:12px/1.45 ui-monospace,monospace}"
+    ".sd-live th{min-width:6em}.sd-live th:first-child{min-width:11em}"
+    ".sd-live .words{table-layout:fixed;width:100%;min-width:40em}"
+    ".sd-live .words td{font:12px/1.45 ui-monospace,monospace;overflow:hidden;text-overflow:ellipsis}"
     ".sd-live .behind{display:inline-block;height:8px;border-radius:2px;background:#d9822b;margin-left:8px}"
     ".sd-live .room{display:inline-block;width:68px;text-align:left}"
 )
@@ -83,6 +85,7 @@ class Panels:
 
     def __init__(self) -> None:
         self._before: deque[Status] = deque()
+        self._held: set[str] = set()
 
     def panel(self, status: Status) -> Panel:
         """Return the panel of the next status."""
@@ -91,9 +94,21 @@ class Panels:
         self._before.append(status)
         first = self._before[0]
         rates = _Rates(first, status)
-        tables = [_sources(status, rates), _outputs(status, rates), _answers(status), _operators(status), _positions(status)]
+        tables = [_sources(status, rates), _outputs(status, rates), _answers(status), self._operators(status), _positions(status)]
         late = Figures(["late, newest first"], [[each] for each in reversed(status.late)], words=True)
         return Panel(_headline(status, rates), [each for each in [*tables, late] if each.rows])
+
+    def _operators(self, status: Status) -> Figures:
+        """Return what the operators hold, in their order; one that has held something stays, so that no row comes and goes."""
+        self._held |= {each.name for each in status.operators if each.windows or each.events or each.state_bytes}
+        held = [each for each in status.operators if each.name in self._held]
+        most = sorted(held, key=lambda each: each.state_bytes or 0, reverse=True)[:_MOST]
+        rows = [
+            [each.name, f"{each.windows:,}", f"{each.events:,}", "" if each.state_bytes is None else size_text(each.state_bytes)]
+            for each in held
+            if each in most
+        ]
+        return Figures(["state of", "windows", "events", "bytes"], rows)
 
 
 class _Rates:
@@ -167,16 +182,6 @@ def _answers(status: Status) -> Figures:
     return Figures([f"newest {each.emit} answers" for each in emits], list(zip(*answers, strict=True)), words=True)
 
 
-def _operators(status: Status) -> Figures:
-    held = [each for each in status.operators if each.windows or each.events or each.state_bytes]
-    held.sort(key=lambda each: each.state_bytes or 0, reverse=True)
-    rows = [
-        [each.name, f"{each.windows:,}", f"{each.events:,}", "" if each.state_bytes is None else size_text(each.state_bytes)]
-        for each in held[:_MOST]
-    ]
-    return Figures(["state of", "windows", "events", "bytes"], rows)
-
-
 def _positions(status: Status) -> Figures:
     positions = {} if status.job is None else status.job.positions
     rows = []
@@ -195,7 +200,9 @@ def _table(figures: Figures) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in figures.titles)
     rows = []
     for place, row in enumerate(figures.rows):
-        cells = [f"<td>{escape(cell)}</td>" for cell in row]
+        cells = [
+            f'<td title="{escape(cell)}">{escape(cell)}</td>' if figures.words else f"<td>{escape(cell)}</td>" for cell in row
+        ]
         if figures.shares:
             bar = f'<span class="room"><span class="behind" style="width:{60 * figures.shares[place]:.0f}px"></span></span>'
             cells[1] = f"<td>{escape(row[1])}{bar}</td>"

@@ -17,8 +17,8 @@ MOST: Final = 60
 CHARACTER: Final = 6.9
 _COLOURS: Final = {"source": COLOURS[0], "operator": COLOURS[3], "group": COLOURS[2]}
 _STYLE: Final = (
-    ".sd .box{fill-opacity:.14;stroke-width:1.3}.sd .arrow{fill:none;stroke:#57606a;stroke-width:1.2}.sd .tip{fill:#57606a}"
-    "@media(prefers-color-scheme:dark){.sd .arrow{stroke:#9da7b3}.sd .tip{fill:#9da7b3}}"
+    ".sd .box{fill-opacity:.14;stroke-width:1.3}.sd .arrow{fill:none;stroke:currentColor;stroke-width:1.2}"
+    ".sd .tip{fill:currentColor}"
 )
 _TIP: Final = (
     '<defs><marker id="sd-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
@@ -118,7 +118,6 @@ def _box(box: ChartBox, middle: float, top: float) -> Iterator[str]:
     rx = HEIGHT / 2 if box.kind == "source" else 6
     dashes = ' stroke-dasharray="5 4"' if box.within else ""
     yield f'<g data-box="{escape(box.name)}"><title>{escape(f"{box.name} {box.settings}".strip())}</title>'
-    yield f'<rect class="paper" {place} rx="{rx:.0f}"/>'
     yield f'<rect class="box" {place} rx="{rx:.0f}" fill="{colour}" stroke="{colour}"{dashes}/>'
     if box.settings:
         yield label(middle, top + 18, _cut(box.name), "name", "middle")

@@ -26,10 +26,7 @@ _KINDS: Final = {
     "udso": _Kind("UDSO: row by row, with a state", "scan(module, f)", ((128.0, 184.0), (188.0, 216.0)), False),
     "udf": _Kind("UDF: one row, one value", "in lambdas: f(e.x)", ((128.0, 184.0), (154.0, 202.0), (188.0, 216.0)), False),
 }
-_STYLE: Final = (
-    ".sd .around{fill-opacity:.08;stroke-dasharray:4 3}.sd .to{fill:none;stroke:#57606a;stroke-width:1.3}"
-    "@media(prefers-color-scheme:dark){.sd .to{stroke:#9da7b3}}"
-)
+_STYLE: Final = ".sd .around{fill-opacity:.08;stroke-dasharray:4 3}.sd .to{fill:none;stroke:currentColor;stroke-width:1.3}"
 
 
 class ModuleKinds(Drawing):

@@ -1,4 +1,4 @@
-"""Parts of SVG pictures: documents that fit light and dark pages, text, lines and bars."""
+"""Parts of SVG pictures: documents in the colours of the page that they are on, text, lines and bars."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Final
 COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 """Colours that people with any kind of colour vision tell apart (M. Okabe, K. Ito, 2008)."""
 _STYLE: Final = (
-    ".sd text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:#24292f}"
-    ".sd .paper{fill:#fff}.sd .quiet{fill:#57606a}.sd .grid{stroke:#57606a;stroke-opacity:.22}.sd .name{font-weight:600}"
-    "@media(prefers-color-scheme:dark){.sd text{fill:#e6edf3}.sd .paper{fill:#0d1117}.sd .quiet{fill:#9da7b3}"
-    ".sd .grid{stroke:#9da7b3}}"
+    ".sd text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:currentColor}"
+    ".sd .quiet{fill-opacity:.72}.sd .grid{stroke:currentColor;stroke-opacity:.16}.sd .name{font-weight:600}"
+    ".sd:root{color:#24292f}.sd:root .paper{fill:#fff}"
+    "@media(prefers-color-scheme:dark){.sd:root{color:#e6edf3}.sd:root .paper{fill:#0d1117}}"
 )
-"""Each rule is about the class `sd`, since a page with the picture in it obeys them too."""
+"""Each rule is about the class `sd`, since a page with the picture in it obeys them too.
+
+On a page texts and lines have the colour of the page's text, and nothing is behind them: the picture is as dark as the page. A
+file, which is a root, has a paper of its own.
+"""
 
 
 def picture(parts: Iterable[str], width: int, height: int, style: str = "") -> str:
@@ -25,7 +29,7 @@ def picture(parts: Iterable[str], width: int, height: int, style: str = "") -> s
     """
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="sd" role="img"><style>{_STYLE}{style}</style>'
-    return "\n".join([f'{head}<rect class="paper" width="{width}" height="{height}"/>', *parts, "</svg>"])
+    return "\n".join([f'{head}<rect class="paper" fill="none" width="{width}" height="{height}"/>', *parts, "</svg>"])
 
 
 def label(x: float, y: float, text: str, css: str = "", anchor: str = "start") -> str:
@@ -53,4 +57,4 @@ def bar(low: float, high: float, top: float, height: float, colour: str) -> str:
     True
     """
     place = f'x="{low:.1f}" y="{top}" width="{max(3.0, high - low):.1f}" height="{height}"'
-    return f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>'
+    return f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35" stroke="{colour}"/>'

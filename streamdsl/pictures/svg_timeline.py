@@ -43,12 +43,11 @@ CHARACTER: Final = 6.6
 SMALL_CHARACTER: Final = 5.6
 _COLOURS: Final = {"input": (COLOURS[0], COLOURS[2], COLOURS[5]), "output": (COLOURS[3],), "windows": (COLOURS[4],)}
 _STYLE: Final = (
-    ".sd .bar{fill-opacity:.3;stroke-width:1.2}.sd .density{fill-opacity:.45;stroke-width:.8}"
+    ".sd .bar{fill-opacity:.4;stroke-width:1.2}.sd .density{fill-opacity:.45;stroke-width:.8}"
     ".sd .window{fill-opacity:.1;stroke-width:1;stroke-opacity:.8}.sd .gone{fill:none;stroke-dasharray:3 3;stroke-width:1}"
     ".sd .strike{stroke-width:1.6}.sd .struck{text-decoration:line-through}"
-    ".sd .cti{stroke:#24292f;stroke-width:1.2;stroke-opacity:.6;stroke-dasharray:1 3;stroke-linecap:round}"
-    ".sd .flag{fill:#24292f}.sd .axis{stroke:#57606a}.sd .small{font-size:10px}"
-    "@media(prefers-color-scheme:dark){.sd .cti{stroke:#e6edf3}.sd .flag{fill:#e6edf3}.sd .axis{stroke:#9da7b3}}"
+    ".sd .cti{stroke:currentColor;stroke-width:1.2;stroke-opacity:.6;stroke-dasharray:1 3;stroke-linecap:round}"
+    ".sd .flag{fill:currentColor}.sd .axis{stroke:currentColor;stroke-opacity:.7}.sd .small{font-size:10px}"
 )
 
 

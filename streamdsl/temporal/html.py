@@ -43,12 +43,12 @@ def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
 
 
 def text(lines: str) -> str:
-    """Return preformatted text, escaped; all characters are equally wide, also on pages that say otherwise.
+    """Return preformatted text, escaped; characters are equally wide and lines whole, also on pages that say otherwise.
 
     >>> text("a < b")
-    '<pre style="font-family: monospace">a &lt; b</pre>'
+    '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
-    return f'<pre style="font-family: monospace">{escape(lines)}</pre>'
+    return f'<pre style="font-family: monospace; white-space: pre; overflow-x: auto">{escape(lines)}</pre>'
 
 
 def _cells(tag: str, cells: Iterable[str]) -> str:

@@ -127,6 +127,7 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.running.Times",
         "streamdsl.running.under",
         "streamdsl.temporal.display.Displayed",
+        "streamdsl.temporal.display.scrolled",
         "streamdsl.temporal.html.columns",
         "streamdsl.temporal.html.table",
         "streamdsl.temporal.html.text",

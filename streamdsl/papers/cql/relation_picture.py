@@ -10,6 +10,7 @@ from typing import Any, Final
 from streamdsl.papers.cql.group_timeline import Timeline
 from streamdsl.pictures import COLOURS, bar, cut, grid_line, label, picture
 from streamdsl.temporal import CHTRow
+from streamdsl.temporal.display import scrolled
 from streamdsl.temporal.html import table, text
 
 LEFT, ROW, TOP, TEXT = 20, 18, 44, 330
@@ -28,7 +29,7 @@ def relation_html(timeline: Timeline | None, places: Container[int], rows: Seque
     if timeline is None:
         return table(["row"], ([escape(repr(row.payload))] for row in rows[:MOST])) + _more(len(rows))
     if timeline.end <= WIDEST:
-        return draw(timeline, places, rows)
+        return scrolled(draw(timeline, places, rows))
     seen = _by_time(rows, timeline)
     spans = (((row.le, row.re), row.payload) for row in seen[:MOST])
     cells = ([*(str(timeline.batch_at(n)) if n < timeline.end else "" for n in span), escape(repr(p))] for span, p in spans)

@@ -13,7 +13,7 @@ from streamdsl.papers.secret.profile import Profile
 from streamdsl.papers.secret.profile_trace import SHOWN, Trace, simulate
 from streamdsl.papers.secret.tuples import Given, Tuple, read
 from streamdsl.papers.secret.window_scope import Scope
-from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.display import Displayed, scrolled
 from streamdsl.temporal.html import columns, table, text
 from streamdsl.temporal.payload import payload_key
 
@@ -139,7 +139,7 @@ class Comparison(Displayed):
 
         lines = "\n".join(map(str, self.differences)) or "the answers are the same"
         cells = ([escape(cell) for cell in row] for row in self.rows()[:SHOWN])
-        return text(lines) + draw(self.traces) + table(self._titles, cells) + "".join(map(text, self._more()))
+        return text(lines) + scrolled(draw(self.traces)) + table(self._titles, cells) + "".join(map(text, self._more()))
 
 
 def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable[Given], aggregate: Any = None) -> Comparison:

@@ -13,7 +13,7 @@ from streamdsl.papers.secret.report_values import evaluator
 from streamdsl.papers.secret.simulation import By, Reported, Simulation, Step, fed
 from streamdsl.papers.secret.tick import Ticker
 from streamdsl.papers.secret.tuples import Given, Tuple, read
-from streamdsl.temporal.display import Displayed
+from streamdsl.temporal.display import Displayed, scrolled
 from streamdsl.temporal.html import columns, table, text
 
 MOST: Final = 1000
@@ -113,7 +113,7 @@ class Trace(Displayed):
         from streamdsl.papers.secret.trace_picture import draw
 
         more = text(f"... {len(self.reports) - SHOWN} reports more") if len(self.reports) > SHOWN else ""
-        return text(str(self.profile)) + draw([self]) + table(["t", "values", "output"], _cells(self)) + more
+        return text(str(self.profile)) + scrolled(draw([self])) + table(["t", "values", "output"], _cells(self)) + more
 
 
 def simulate(

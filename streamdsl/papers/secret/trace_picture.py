@@ -68,7 +68,7 @@ def _interval(trace: Trace, step: Step) -> tuple[int, int]:
     return step.seen.interval if step.seen and trace.by == "time" else (step.t, step.t)
 
 
-def _dots(scale: TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "#57606a") -> list[str]:
+def _dots(scale: TimeAxis, tuples: Sequence[Tuple], y: int, colour: str = "currentColor") -> list[str]:
     """Return a dot for each instant with tuples that can be told from the others; pointed at, it says which."""
     at: dict[int, list[Tuple]] = defaultdict(list)
     for each in tuples:

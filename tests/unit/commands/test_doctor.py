@@ -86,6 +86,22 @@ def test_each_extra_is_told_with_its_remedy(folder: Path) -> None:
     assert (json.loads(done.stdout)["sound"], done.returncode) == (False, 1)
 
 
+@pytest.mark.parametrize(
+    ("origin", "told"),
+    [
+        ({"url": "file:///a%20clone", "dir_info": {}}, "/a clone[missing]"),
+        (
+            {"url": "https://host/it.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+            "streamdsl[missing] @ git+https://host/it.git@c0ffee",
+        ),
+        ({"url": "https://host/it-1.0.whl", "archive_info": {}}, "streamdsl[missing] @ https://host/it-1.0.whl"),
+    ],
+)
+def test_an_extra_is_installed_from_where_streamdsl_was(folder: Path, origin: dict[str, Any], told: str) -> None:
+    (folder / "streamdsl-9.8.7.dist-info" / "direct_url.json").write_text(json.dumps(origin))
+    assert parts(asked(folder, "--json"))["[missing]"]["remedy"] == f"pip install '{told}'"
+
+
 def test_what_is_absent_is_not_wrong(tmp_path: Path) -> None:
     provide(tmp_path, "streamdsl", "1.0", OWN + "Provides-Extra: missing\nProvides-Extra: fine\n")
     provide(tmp_path, "fine", "1.0", module="")

@@ -508,6 +508,14 @@ def test_what_cannot_be_read_again_is_refused(given: Any) -> None:
         iterable(given)
 
 
+def test_a_generator_is_refused_with_the_function_that_makes_it() -> None:
+    def feed() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(sd.errors.QueryError, match=r"makes the iterator anew, iterable\(feed\) for iterable\(feed\(\)\)"):
+        iterable(feed())
+
+
 def test_fewer_items_than_were_read_are_refused() -> None:
     with pytest.raises(sd.errors.InputError, match="there are 2 items, and 3 had been read"):
         iterable([1, 2]).open(3)

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 import streamdsl as sd
 from streamdsl.connect import calling, iterable
 from streamdsl.errors import QueryError
-from streamdsl.monitoring import Live, SourceStatus, Status, live
+from streamdsl.monitoring import Live, OperatorStatus, SourceStatus, Status, live
 from streamdsl.monitoring.panel import Panel, Panels
 from streamdsl.monitoring.views import RichView
 
@@ -97,6 +97,7 @@ def test_a_job_is_watched_in_a_notebook(cells: list[Any]) -> None:
     done = printed.text.strip()
     assert cells[2].updates >= 3
     headline = shown.data["text/plain"].splitlines()[0]
+    assert headline.startswith("closed · ")
     assert f" {done} micro-batches" in headline
     assert re.search(r"read of +partition +position\n<trips> +300$", shown.data["text/plain"])
 
@@ -126,6 +127,19 @@ def test_a_view_is_shown_at_most_so_often_and_the_last_status_is_shown_at_the_en
     shown.stop()
     assert [panel.headline.split(" ")[0] for panel in kept.panels] == ["open", "closed"]
     assert kept.ended == 1
+
+
+def test_a_row_of_the_state_that_was_shown_keeps_its_place() -> None:
+    panels = Panels()
+
+    def named(*held: tuple[str, int]) -> list[str]:
+        operators = [OperatorStatus(name=name, events=size, state_bytes=size) for name, size in held]
+        return [row[0] for row in panels.panel(Status(time=0.0, operators=operators)).tables[-1].rows]
+
+    assert named(("where", 0), ("window", 1), ("output", 7)) == ["window", "output"]
+    assert named(("where", 0), ("window", 9), ("output", 0)) == ["window", "output"]
+    many = [(f"operator_{n}", n + 1) for n in range(12)]
+    assert named(*many) == [f"operator_{n}" for n in range(4, 12)]
 
 
 def test_what_has_not_changed_is_not_shown_again() -> None:

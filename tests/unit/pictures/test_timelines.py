@@ -403,5 +403,5 @@ def test_the_style_of_a_picture_is_about_the_picture_alone() -> None:
     style = next(parsed(sd.from_rows([(1, 5, "a")]).run().timeline().svg()).iter(f"{SVG}style")).text or ""
     rules = re.findall(r"([^{}]+)\{[^{}]*\}", style.replace("@media(prefers-color-scheme:dark){", "").replace("}}", "}"))
     assert rules
-    assert [rule for rule in rules if not rule.startswith(".sd ")] == []
+    assert [rule for rule in rules if not re.match(r"\.sd[ :]", rule)] == []
     assert "prefers-color-scheme:dark" in style
