@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 NEWEST ?= $(shell for v in 3.13 3.12; do for p in python$$v "$$(pyenv prefix $$v 2>/dev/null)/bin/python"; do \
 	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
 NEWEST_VENV := .venv-newest
+HAS_NEWEST = $(shell [ -n "$(NEWEST)" ] && [ "$$("$(NEWEST)" -V)" != "$$($(PYTHON) -V)" ] && echo yes)
 # What may differ from one Python to another: how lambdas are read, what is pickled and saved, types that are looked into, how
 # deep calls go, and all operators once, by their transcripts. Laws, jobs, benchmarks and mypy's part are the same on each.
 NEWEST_PARTS := tests/transcripts tests/laws/test_tracing.py tests/unit/test_deep.py tests/unit/test_import.py \
@@ -33,7 +34,7 @@ WINDOW_PARTS := tests/operators tests/transcripts tests/architecture/test_comple
 UDM_PARTS := tests/unit/udm_examples
 FILE_PARTS := tests/formats tests/unit/jobs/test_run.py tests/architecture/test_tables.py
 
-.PHONY: help environment java demo test laws operator window udm files profile named servers check-connectors lint format types doctest docs site notebooks sabotage newest bench bench-check \
+.PHONY: help environment java demo test laws operator window udm files profile named servers check-connectors lint format types doctest docs site notebooks sabotage newest newest-environment bench bench-check \
 	check ci clean
 
 help: ## show what there is to make
@@ -119,12 +120,18 @@ notebooks: java $(READY) ## run every notebook, and compare with its stored outp
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
 	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage
 
-newest: ## what may differ between versions of Python, on the newest there is (NEWEST=/path/to/python)
+newest-environment: ## the virtual environment of `make newest`, if there is a newer Python than that of all tests
+	@$(if $(HAS_NEWEST),$(MAKE) --no-print-directory $(NEWEST_VENV)/.ready)
+
+$(NEWEST_VENV)/.ready: pyproject.toml
+	"$(NEWEST)" -m venv $(NEWEST_VENV)
+	$(NEWEST_VENV)/bin/python -m pip install --quiet --no-compile --editable '.[newest]'
+	@touch $@
+
+newest: newest-environment ## what may differ between versions of Python, on the newest there is (NEWEST=/path/to/python)
 	@if [ -z "$(NEWEST)" ]; then echo "no Python 3.12 or 3.13 was found, so none is tried"; \
-	elif [ "$$("$(NEWEST)" -V)" = "$$($(PYTHON) -V)" ]; then echo "$$($(PYTHON) -V) is the newest there is, and runs all tests"; \
-	else "$(NEWEST)" -V && "$(NEWEST)" -m venv $(NEWEST_VENV) && \
-	$(NEWEST_VENV)/bin/python -m pip install --quiet --no-compile --editable '.[newest]' && \
-	$(NEWEST_VENV)/bin/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not spark' $(NEWEST_PARTS) $(ARGS); fi
+	elif [ -z "$(HAS_NEWEST)" ]; then echo "$$($(PYTHON) -V) is the newest there is, and runs all tests"; \
+	else $(NEWEST_VENV)/bin/python -V && $(NEWEST_VENV)/bin/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not spark' $(NEWEST_PARTS) $(ARGS); fi
 
 bench: $(READY) ## streamdsl beside its peers, each answer checked (ARGS="tumbling --events 100000 --peers duckdb,polars")
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'

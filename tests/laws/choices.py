@@ -28,6 +28,8 @@ Choose: TypeAlias = Callable[[int], int]
 
 SHRINKS: Final = os.environ.get("LAW_SHRINK") != "0"
 """Whether what fails is made small; `tests/sabotage.py` asks only whether it fails."""
+SHRINKING: Final = [Phase.explicit, Phase.generate, *([Phase.shrink] if SHRINKS else [])]
+"""For laws whose examples hypothesis draws itself."""
 _SECONDS: Final = 60.0
 _KEY: Final = b"choices"
 _REUSE = settings(database=None, deadline=None, phases=[Phase.reuse, Phase.shrink])

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -21,13 +21,14 @@ from streamdsl.denote import denote
 from streamdsl.engine.keys import KeyTable
 from streamdsl.temporal import CHT
 from streamdsl.udm import UDSO
+from tests.laws.choices import SHRINKING
 from tests.laws.compositions import STEPS, Step
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, run_law
 from tests.laws.profiles import examples
 from tests.laws.scenarios import Scenario
 
-LIGHT = settings(examples(24), phases=[Phase.explicit, Phase.generate, Phase.shrink])
+LIGHT = settings(examples(24), phases=SHRINKING)
 SOURCES = ("s", "t")
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -31,12 +31,13 @@ from streamdsl.stream import Stream
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
 from streamdsl.windows import Ends, Windows
 from streamdsl.windows.liveliness import output_cti
+from tests.laws.choices import SHRINKING
 from tests.laws.compositions import STEPS
 from tests.laws.profiles import examples
 from tests.operators import entries
 from tests.operators import kinds as kinds_of_windows
 
-LIGHT = settings(examples(20), phases=[Phase.explicit, Phase.generate, Phase.shrink])
+LIGHT = settings(examples(20), phases=SHRINKING)
 """Few examples of each of many operators, the smallest that fails is looked for."""
 UNTIL = 60
 FAR = 1_000

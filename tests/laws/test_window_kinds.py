@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdsl.temporal import CHTRow, Lifetime
+from tests.laws.choices import SHRINKING
 from tests.laws.profiles import examples
 from tests.operators import kinds
 from tests.operators.entry import Life
 
-LIGHT = settings(examples(120), phases=[Phase.explicit, Phase.generate, Phase.shrink])
+LIGHT = settings(examples(120), phases=SHRINKING)
 KINDS = {name: each for entry in kinds().values() for name, each in entry.instances.items() if each[1] is not None}
 LIVES = st.lists(st.builds(lambda le, length: (le, le + length), st.integers(-8, 20), st.integers(0, 9)), max_size=6)
 

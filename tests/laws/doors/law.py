@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 
+from tests.laws.choices import SHRINKING
 from tests.laws.doors.case import ROWS, run
 
 
@@ -22,7 +23,7 @@ def law(number: int, examples: int, chance: int = 0) -> None:
         deadline=None,
         database=None,
         derandomize=False,
-        phases=[Phase.generate, Phase.shrink],
+        phases=SHRINKING,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
