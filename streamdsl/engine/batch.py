@@ -12,8 +12,8 @@ from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column, payload_table
 from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
 
-SLICE: Final = 2**15
-"""The rows of a slice: more of them do not fit into the cache."""
+SLICE: Final = 2**18
+"""The rows of a slice, for which memory is taken at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,14 +53,9 @@ class Batch:
         """Whether all rows are known to be insertions of points."""
         return False
 
-    @property
-    def is_large(self) -> bool:
-        """Whether it has more than one slice."""
-        return len(self.le) > SLICE
-
     def slices(self) -> Iterator[Batch]:
         """Yield the rows in non-empty parts of at most `SLICE`, as views."""
-        if not self.is_large:
+        if len(self) <= SLICE:
             return iter([self] if len(self) else [])
         return (self._mapped(slice(start, start + SLICE)) for start in range(0, len(self), SLICE))
 
@@ -196,10 +191,6 @@ class JoinedBatches(Batch):
         return sum(map(len, self.parts))
 
     @property
-    def is_large(self) -> bool:
-        return True
-
-    @property
     def high_water(self) -> int:
         return max(part.high_water for part in self.parts)
 
@@ -210,23 +201,9 @@ class JoinedBatches(Batch):
         return (each for part in self.parts for each in part.slices())
 
 
-class Sliced(Batch):
-    """A batch whose slices are made when they are read, once. Only operators with `takes_slices` get one."""
-
-    __slots__ = ("_made", "_size")
-
-    def __init__(self, size: int, made: Iterator[Batch]) -> None:
-        self._size = size
-        self._made = made
-
-    def __len__(self) -> int:
-        return self._size
-
-    def slices(self) -> Iterator[Batch]:
-        self._size = 0
-        for part in self._made:
-            self._size += len(part)
-            yield part
+def together(batches: Sequence[Batch]) -> Batch:
+    """Return batches one after the other, as they are."""
+    return batches[0] if len(batches) == 1 else JoinedBatches(batches) if batches else EMPTY
 
 
 def _no_ticks() -> Ticks:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, JoinedBatches
+from streamdsl.engine.batch import EMPTY, Batch, together
 from streamdsl.engine.coalesce import coalesced
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
@@ -77,7 +77,7 @@ class InputBuffer:
         self._size = sum(map(len, self._batches))
         self._until, self._run, self._cti = until, end, cti
         now = [before for before, _ in split if len(before)]
-        return Piece(_together(now), end)
+        return Piece(together(now), end)
 
     def _has_room(self, batch: Batch) -> bool:
         """Collect insertions; False, with no effect, if there are too many of them."""
@@ -96,7 +96,7 @@ class InputBuffer:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
         self._size = 0
-        return Piece(_together(coalesced(batches)), self._cti)
+        return Piece(together(coalesced(batches)), self._cti)
 
     def wait(self, cti: int) -> None:
         """Start to wait, after everything has run up to a CTI."""
@@ -111,10 +111,6 @@ def _before(batch: Batch, time: int) -> tuple[Batch, Batch]:
     if n_before in (0, len(batch)):
         return (batch, EMPTY) if n_before else (EMPTY, batch)
     return batch.take(flatnonzero(is_before)), batch.take(flatnonzero(~is_before))
-
-
-def _together(batches: list[Batch]) -> Batch:
-    return batches[0] if len(batches) == 1 else JoinedBatches(batches) if batches else EMPTY
 
 
 def final_windows(graph: Graph) -> list[FinalWindow]:

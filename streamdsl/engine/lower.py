@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, Sliced
+from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable, payload_parts
 from streamdsl.engine.operator import (
@@ -128,8 +127,6 @@ class Graph:
     sources: dict[str, Source] = field(default_factory=dict)
     outputs: list[int] = field(default_factory=list)
     key_tables: list[KeyTable] = field(default_factory=list)
-    chains: dict[int, list[Operator]] = field(default_factory=dict)
-    """Chains of row operators that large batches pass slice by slice, by their first stage. The others have empty chains."""
     frontiers: list[Stage] = field(default_factory=list)
     """The stages that decide the final frontier of the only output, which is the last one."""
     keeps_keys: bool = False
@@ -163,16 +160,11 @@ class Graph:
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         out: list[Piece] = []
-        for number, stage in enumerate(self.stages):
+        for stage in self.stages:
             if stage.operator is None:
                 out.append(pieces.get(stage.source) or Piece(EMPTY, ctis[stage.source]))
-                continue
-            inputs = list(map(out.__getitem__, stage.inputs))
-            if number in self.chains and _is_large(inputs[0].batch):
-                chain = self.chains[number]
-                out.append(_passed(chain, inputs) if chain else inputs[0])
             else:
-                out.append(stage.operator.step(inputs))
+                out.append(stage.operator.step(list(map(out.__getitem__, stage.inputs))))
         return [out[i] for i in self.outputs]
 
     def _forget_keys(self) -> None:
@@ -231,7 +223,6 @@ def lower(
     graph = Graph()
     builder = _Builder(graph, names or labels(plan), replace(emit_policy or EmitPolicy(), most=most_windows(options)))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
-    graph.chains = _chains(graph)
     graph.frontiers = _frontiers(graph)
     return graph
 
@@ -248,38 +239,6 @@ def _frontiers(graph: Graph) -> list[Stage]:
             found.append(Stage(stage.operator, inputs, stage.source))
             places.append(len(found) - 1)
     return found
-
-
-def _chains(graph: Graph) -> dict[int, list[Operator]]:
-    """Return the chains of row operators before each operator that takes slices."""
-    readers = Counter([*graph.outputs, *(i for stage in graph.stages for i in stage.inputs)])
-    chains: dict[int, list[Operator]] = {}
-    for stage in graph.stages:
-        chain: list[int] = []
-        at = stage.inputs[0] if stage.operator is not None and stage.operator.takes_slices else None
-        while at is not None and isinstance(graph.stages[at].operator, RowOperator) and readers[at] == 1:
-            chain.insert(0, at)
-            (at,) = graph.stages[at].inputs
-        chains.update({at: [] for at in chain[1:]})
-        if chain:
-            chains[chain[0]] = [each for each in (graph.stages[i].operator for i in chain) if each is not None]
-    return chains
-
-
-def _is_large(batch: Batch) -> bool:
-    return type(batch) is Sliced or batch.is_large
-
-
-def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
-    """Run a piece through a chain, slice by slice: what one operator makes of a slice is in the cache for the next."""
-    (piece,) = inputs
-    if not piece.batch.is_large:
-        for operator in chain:
-            inputs = [operator.step(inputs)]
-        return inputs[0]
-    cti = _passed(chain, [Piece(EMPTY, piece.cti)]).cti
-    made = (_passed(chain, [Piece(part, piece.cti)]).batch for part in piece.batch.slices())
-    return Piece(Sliced(len(piece.batch), made), cti)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import EMPTY, Batch, together
 from streamdsl.engine.frontiers import UNKNOWN, Frontier
 from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable, parts_of
@@ -95,9 +95,6 @@ class Operator(ABC):
 
     numbers_rows: ClassVar[bool] = False
     """Whether it numbers its rows in the order in which they come, so that in shards several get the same id."""
-
-    takes_slices: ClassVar[bool] = False
-    """Whether it takes a batch as slices, just as they leave the row operators before it."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -298,7 +295,7 @@ class Operator(ABC):
 class RowOperator(Operator):
     """A stateless operator that treats each row by itself: filter, projection, group enter and exit.
 
-    Batches may therefore pass it slice by slice. `change` gets rows only; CTIs are handled by `step`, at little cost.
+    Batches that are joined therefore pass it one by one. `change` gets rows only; CTIs are handled by `step`, at little cost.
     """
 
     reads_re = False
@@ -324,7 +321,7 @@ class RowOperator(Operator):
         out = self.change_rows(batch, cti) if type(batch) is RowBatch else None
         if out is None:
             batch = batch.columns if type(batch) is RowBatch else batch
-            out = self.change([batch], [cti]) if len(batch.le) else EMPTY
+            out = together([self.change([part], [cti]) for part in batch.joined() if len(part)])
         self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if cti > self.cti:

@@ -85,11 +85,6 @@ class RowBatch(Batch):
         return len(self.changes)
 
     @property
-    def is_large(self) -> bool:
-        """False, always."""
-        return False
-
-    @property
     def high_water(self) -> int:
         """The largest LE in the batch."""
         changes = self.changes

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, SLICE, Batch, JoinedBatches
+from streamdsl.engine.batch import EMPTY, SLICE, Batch, JoinedBatches, together
 from streamdsl.engine.lower import Graph, Options, lower
 from streamdsl.engine.operator import EmitPolicy, Piece
 from streamdsl.engine.row_batch import RowBatch
@@ -28,7 +28,7 @@ from streamdsl.sharding.shard_session import ShardHost, ShardOutput, ShardStep, 
 from streamdsl.sharding.workers import Crew
 from streamdsl.temporal import MIN_TIME, Unit
 
-_AT_ONCE: Final = 8 * SLICE
+_AT_ONCE: Final = SLICE
 """The rows of a run that are sent at once: while a worker runs them, the next are on their way."""
 _AHEAD: Final = 4
 """So many parts of a piece are sent before an answer is waited for."""
@@ -105,7 +105,7 @@ class RunningStage:
                 batches.append(answer[shard].batch)
                 self.sent[shard] = answer[shard]
         parts = [each.columns if type(each) is RowBatch else each for each in batches if len(each)]
-        found = parts[0] if len(parts) == 1 else JoinedBatches(parts) if parts else EMPTY
+        found = together(parts)
         return ShardOutput(found, min(each.cti for each in self.sent), min(each.final for each in self.sent))
 
     def restore(self, sent: list[tuple[int, int]], ctis: Mapping[str, int]) -> None:
@@ -145,7 +145,7 @@ class ShardedGraph(Graph):
         self, plan: Node, policy: EmitPolicy, options: Options, workers: int, shards: int, in_parts: bool = False
     ) -> None:
         whole = lower(plan, policy, options)
-        super().__init__(whole.stages, whole.sources, whole.outputs, whole.key_tables, whole.chains, whole.frontiers)
+        super().__init__(whole.stages, whole.sources, whole.outputs, whole.key_tables, whole.frontiers)
         names = labels(plan)
         self.shards = shards
         # An outer join is shown rows without a match only where the match may still come.

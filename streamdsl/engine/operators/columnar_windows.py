@@ -49,8 +49,6 @@ Touches: TypeAlias = dict[int, tuple[int, int, int]]
 class ColumnarWindowOperator(WindowDriver):
     """Count, sum and avg over the windows of a grid."""
 
-    takes_slices = True
-
     def __init__(self, label: str, node: WindowAggregate, emit_policy: EmitPolicy) -> None:
         super().__init__(label, node, emit_policy)
         assert isinstance(node.windows, Grid)
