@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from streamdsl.connect.made_source import MadeSource
+from streamdsl.connect.made_source import MadeSource, lifetimes
 from streamdsl.connect.protocols import Batch, End, OpenSource, Position, Source
 from streamdsl.errors import InputError, QueryError, StreamDslError
 from streamdsl.io.layout import PHYSICAL
@@ -40,8 +40,8 @@ def database_rows(
     """Return a source of the rows that are added to a table, in order of a column `by` that grows.
 
     `connect` makes a connection of the DB-API, as for `sinks.DatabaseTable`, or is an address or an engine of SQLAlchemy, of any
-    database that it knows; when nothing has come, the table is looked into again after a `pause`. The columns `start` and `end`
-    are LE and RE, by default `le` and `re`. A table with the columns `kind`, `id`, `le`, `re` and `re_new` is a log of physical
+    database that it knows; when nothing has come, the table is looked into again after a `pause`. The columns `start` and
+    `end` are LE and RE, as for `jsonl_file`. A table with the columns `kind`, `id`, `le`, `re` and `re_new` is a log of physical
     events, CTIs among them, of which `by` is no part. `where` is a condition in SQL on the rows that are read.
 
     The position is the last value of `by`, with a fingerprint of each row that has it: so rows with equal values may come at
@@ -59,11 +59,10 @@ def database_rows(
     ...     source = database_rows(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips", by="number", start="at")
     ...     with closing(source.open(None)) as reader:
     ...         reader.poll(0).data
-    [{'number': 1, 'fare': 7, 'le': 3}, {'number': 2, 'fare': 9, 'le': 4}]
+    [{'number': 1, 'at': 3, 'fare': 7}, {'number': 2, 'at': 4, 'fare': 9}]
     """
     if at_once < 1:
         raise QueryError(f"at least one row is read at once, not {at_once}")
-    renamed = {given: name for given, name in ((start, "le"), (end, "re")) if given is not None}
     seconds = to_duration(pause, "us") / 10**6
     engine = engine_of(connect)
     opened: Callable[[], _Table]
@@ -73,9 +72,9 @@ def database_rows(
         opened = partial(_DriverTable, connecting(connect), table, by, where)
 
     def reader(position: Position) -> OpenSource:
-        return _TableReader(opened, table, by, renamed, seconds, at_once, position)
+        return _TableReader(opened, table, by, seconds, at_once, position)
 
-    return MadeSource(f"database_rows({table!r})", reader)
+    return MadeSource(f"database_rows({table!r})", reader, lifetimes(start, end))
 
 
 class _TableReader(OpenSource):
@@ -86,13 +85,12 @@ class _TableReader(OpenSource):
         opened: Callable[[], _Table],
         table: str,
         by: str,
-        renamed: dict[str, str],
         pause: float,
         at_once: int,
         position: Position,
     ) -> None:
         self._table, self._by = table, by
-        self._renamed, self._pause, self._at_once = renamed, pause, at_once
+        self._pause, self._at_once = pause, at_once
         self._last: Any = position["last"] if position else None
         self._ties = Counter[str](position["ties"] if position else ())
         self._next_look = 0.0
@@ -140,8 +138,7 @@ class _TableReader(OpenSource):
     def _item(self, row: dict[str, Any]) -> dict[str, Any]:
         if row.keys() >= set(PHYSICAL):
             return {name: value for name, value in row.items() if name != self._by}  # the payload is that of the event
-        kept = {name: value for name, value in row.items() if name not in self._renamed}
-        return {**kept, **{name: row[given] for given, name in self._renamed.items()}}
+        return row
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

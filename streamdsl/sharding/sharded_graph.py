@@ -221,9 +221,11 @@ class ShardedGraph(Graph):
             early, self._early, self._ctis = self._early, [], dict(ctis)
             return [Piece(JoinedBatches([*early, batch]) if any(map(len, early)) else batch, cti)]
         except BaseException as error:  # the session has failed, and answers may be on their way
-            if isinstance(error, UserCodeError):
-                self.crew.settle()
-            self.crew.release()
+            try:
+                if isinstance(error, UserCodeError):
+                    self.crew.settle()
+            finally:
+                self.crew.release()
             raise
 
     def _stepped(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int], read: PartsOf | None = None) -> Piece:

@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import cloudpickle
@@ -19,7 +20,7 @@ from streamdsl.sharding.shard_session import ShardHost
 from streamdsl.sharding.shared_ring import SharedRing
 from streamdsl.sharding.worker_pipe import Ending
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 """What may be sent to all processes of a job at once is for the session's process, which ends its workers."""
 _WAITING: Final = 8
 """More messages than so many do not wait here: the pipe is then full, and who writes waits."""
@@ -27,9 +28,10 @@ _WAITING: Final = 8
 
 def main(rings: Sequence[int] = ()) -> None:
     """Answer messages until the other side is gone; `rings` are the files of shared memory, in and out, if there are any."""
-    for number in SIGNALS:
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     source, sink = _own_pipes()
     if rings:
         source.ring, sink.ring = map(SharedRing, rings)
@@ -42,6 +44,19 @@ def main(rings: Sequence[int] = ()) -> None:
             sink.write(answer)
         except OSError:  # who asked is gone
             os._exit(0)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold back, where the system can, what is not for workers: in this thread, and in a process that it starts meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _own_pipes() -> tuple[Ending, Ending]:

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from streamdsl.errors import UserCodeError, WorkerError
 from streamdsl.sharding.shared_ring import SharedRing, ring_file
 from streamdsl.sharding.worker_pipe import Ending, Named
-from streamdsl.sharding.worker_process import SIGNALS, ShardWorker
+from streamdsl.sharding.worker_process import ShardWorker, signals_held
 
 _PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from streamdsl.sharding.worker_process import main; main({rings!r})"
 """The main module of the session's process is not imported again, so it needs no guard, and may be a notebook."""
@@ -33,19 +33,17 @@ class Worker:
     def __init__(self) -> None:
         rings = [file for file in (ring_file(), ring_file()) if file is not None]
         program = _PROGRAM.format(path=[each or os.getcwd() for each in sys.path], rings=rings)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process heeds none, from its first moment
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", program],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **_SINGLE},
-                pass_fds=rings,
-            )
+            with signals_held():  # the process heeds none, from its first moment
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", program],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env={**os.environ, **_SINGLE},
+                    pass_fds=rings,
+                )
         except OSError as error:
             raise WorkerError(f"a worker process cannot be started: {error}", hint="ask for fewer workers") from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._to, self._from = (Ending(cast(Any, pipe)) for pipe in (self._process.stdin, self._process.stdout))
         self._to.wait = self._check
         if rings:

@@ -220,7 +220,7 @@ class SlowCase(Case):
 class KilledWorkers(SlowCase):
     """A case whose workers are killed now and then, while an item is read."""
 
-    parts = 8
+    parts = 5
 
     def workers(self) -> int:
         return self.rng.choice((1, 2))
@@ -312,7 +312,8 @@ def test_tables_are_exact_though_workers_are_killed(seed: int, tmp_path: Path) -
 @pytest.mark.parametrize("seed", range(MANY or 1))
 def test_tables_are_exact_though_processes_are_killed(seed: int, in_workers: bool, tmp_path: Path) -> None:
     rng, reached, case = Random(seed), set[int](), SlowCase(seed, tmp_path, in_workers)
-    for kill in range(KILLS // 2 if in_workers else KILLS):
+    kills = KILLS // 3 if in_workers else KILLS  # each start has workers to start, too
+    for kill in range(kills):
         last = rng.randint(0, 120) if kill % 4 == 0 else None
         job = processes.Process(target=in_process, args=(seed, str(tmp_path), last, in_workers))
         until = newest(case) + rng.randint(0, 2)
@@ -327,7 +328,7 @@ def test_tables_are_exact_though_processes_are_killed(seed: int, in_workers: boo
         reached.add(newest(case))
     case.serve()
     case.check()
-    assert len(reached) > (4 if in_workers else 8), "it was killed at different places"
+    assert len(reached) > kills * 2 // 5, "it was killed at different places"
 
 
 def newest(case: Case) -> int:
