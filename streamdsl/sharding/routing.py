@@ -27,8 +27,11 @@ class Router:
         self.partitioning = partitioning
         self._name = next(iter(sources(pushed_down)))
 
-    def split(self, rows: Batch, shards: int) -> dict[int, Batch]:
-        """Return the rows of each shard that has some, after what is pushed down."""
+    def split(self, rows: Batch, shards: int, tells_high_water: bool = False) -> dict[int, Batch]:
+        """Return the rows of each shard that has some, after what is pushed down.
+
+        With `tells_high_water` each shard hears of the latest row, too, if only by a change that says no more than that.
+        """
         rows = self.passed(rows)
         if not len(rows):
             return {}
@@ -38,6 +41,9 @@ class Router:
         order = np.argsort(places.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
         stops = np.searchsorted(places[order], np.arange(shards + 1)).tolist()
         ranges = zip(range(shards), stops, stops[1:], strict=False)
+        if tells_high_water:
+            latest = int(rows.le.argmax())
+            return {shard: _with_noop(rows.take(np.append(order[start:stop], latest))) for shard, start, stop in ranges}
         return {shard: rows.take(order[start:stop]) for shard, start, stop in ranges if stop > start}
 
     def passed(self, rows: Batch) -> Batch:
@@ -55,3 +61,10 @@ class Router:
         except RowError as error:
             (payload,) = rows.table.take(np.array([error.row])).payloads()
             raise UserCodeError(error.cause, operator=f"the key of source:{self._name}", payloads=(payload,)) from error
+
+
+def _with_noop(rows: Batch) -> Batch:
+    """Return rows of which the last one says only that it has come."""
+    re_old = rows.re_old.copy()
+    re_old[-1] = rows.re_new[-1]
+    return Batch(rows.ids, rows.le, re_old, rows.re_new, rows.table)

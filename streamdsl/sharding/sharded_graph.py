@@ -91,10 +91,7 @@ class RunningStage:
 
     def _split(self, name: str, router: Router, rows: Batch) -> dict[int, dict[str, Batch]]:
         """Return the rows of each shard that has some."""
-        parts = router.split(rows, self.shards)
-        if self._tells_high_water and parts:
-            latest = _noop(max(parts.values(), key=lambda part: part.high_water))
-            parts = {shard: Batch.concat([*([parts[shard]] if shard in parts else []), latest]) for shard in range(self.shards)}
+        parts = router.split(rows, self.shards, self._tells_high_water)
         return {shard: {name: alone(part)} for shard, part in parts.items()}
 
     def take(self, answers: Iterable[Mapping[int, ShardOutput]]) -> ShardOutput:
@@ -116,13 +113,6 @@ class RunningStage:
     def reached(self) -> tuple[list[tuple[int, int]], dict[str, int]]:
         """Return how far its shards and inputs have come."""
         return [(each.cti, each.final) for each in self.sent], self._ctis
-
-
-def _noop(rows: Batch) -> Batch:
-    """Return a change that says only that the latest of some rows has come."""
-    rows = rows.take(np.array([rows.le.argmax()]))
-    ids = rows.ids if isinstance(rows.ids, np.ndarray) else object_column(rows.ids.tolist())
-    return Batch(ids, rows.le, rows.re_new, rows.re_new, rows.table)
 
 
 def _source_of(each: StageInput) -> Source:

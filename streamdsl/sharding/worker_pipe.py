@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
-from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -135,6 +135,7 @@ def _labelled(label: str) -> KeyTable:
 
 
 _REDUCED: Final = {
+    **cloudpickle.Pickler.dispatch_table.maps[0],
     CodeType: _reduced_code,
     PointBatch: _reduced_points,
     JoinedBatches: _reduced_joined,
@@ -150,8 +151,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             name = None if label is None else label(table)
             return table.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if name is None else (_labelled, (name,))
 
-        # `persistent_id` would be asked of each value.
-        self.dispatch_table = ChainMap({KeyTable: reduced_keys, **_REDUCED}, cloudpickle.Pickler.dispatch_table)
+        # `persistent_id` would be asked of each value, and a `ChainMap` is asked in Python.
+        self.dispatch_table = {**copyreg.dispatch_table, **_REDUCED, KeyTable: reduced_keys}
         super().__init__(out, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=take)
 
 

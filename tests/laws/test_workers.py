@@ -381,6 +381,18 @@ def test_state_is_bounded_in_workers() -> None:
     assert max(held) < 100
 
 
+def test_texts_that_do_not_come_again_are_forgotten_in_workers() -> None:
+    rows = sd.source("rows", start="start", progress=sd.Progress.slack(0))
+    query = rows.group_by("k").session_window(3).aggregate(n=sd.count(), most=sd.max(lambda e: e.v))
+    session, size, held = query.open("final", workers=2), 4000, []
+    for first in range(0, 24 * size, size):
+        texts = [f"a text of number {first + n}" for n in range(size)]
+        session.feed(pd.DataFrame({"start": np.arange(first, first + size) // 20, "k": texts, "v": texts}))
+        held.append(sum(stats["state_bytes"] for stats in session.stats().values()))
+    assert max(held[12:]) < 1.25 * max(held[:12])
+    session.close()
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
