@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamdsl.connect.made_source import MadeSource, lifetimes
@@ -112,33 +113,41 @@ class _TableReader(OpenSource):
 
     def _batch(self) -> Batch | None:
         """Return the next rows; if there are none, it is not looked for them again during the pause."""
-        before = self._ties.copy()
-        rows = [row for row in self._rows() if not _is_taken(before, self._last, row[self._by], row)]
+        rows, before = self._rows(), self._ties.copy()
+        if before:  # rows with the last value come first
+            again = list(takewhile(lambda row: _plain(row[self._by]) == self._last, rows))
+            rows = [row for row in again if not _is_taken(before, row)] + rows[len(again) :]
         if not rows:
             self._next_look = time.monotonic() + self._pause
             return None
         rows = rows[: self._at_once]
-        places = [f"row {row[self._by]!r} of the table {self._table}" for row in rows]
-        self._step_over(rows)
-        items = [self._item(row) for row in rows]
-        return Batch(items, {"last": self._last, "ties": sorted(self._ties.elements())}, places=places)
+        values = [row[self._by] for row in rows]
+        places = [f"row {value!r} of the table {self._table}" for value in values]
+        self._step_over(rows, values)
+        self._make_items(rows)
+        return Batch(rows, {"last": self._last, "ties": sorted(self._ties.elements())}, places=places)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return rows from the last value on; those with it that have been read are among them."""
         with self._errors():
             return self._opened.rows(self._last if self._ties else None, self._at_once + self._ties.total())
 
-    def _step_over(self, rows: list[dict[str, Any]]) -> None:
+    def _step_over(self, rows: list[dict[str, Any]], values: list[Any]) -> None:
         """Go on after some rows: only those with the last value can be looked up again, so only they need fingerprints."""
-        values = [_plain(row[self._by], self._by, self._table) for row in rows]
-        if values[-1] != self._last:
-            self._last, self._ties = values[-1], Counter()
-        self._ties.update(_fingerprint(row) for row, value in zip(rows, values, strict=True) if value == self._last)
+        if not {type(None), bytes, memoryview}.isdisjoint(map(type, values)):
+            for value in values:
+                _plain(value, self._by, self._table)
+        last = _plain(values[-1], self._by, self._table)
+        if last != self._last:
+            self._last, self._ties = last, Counter()
+        ties = takewhile(lambda each: _plain(each[0]) == last, zip(reversed(values), reversed(rows), strict=True))
+        self._ties.update(_fingerprint(row) for _, row in ties)
 
-    def _item(self, row: dict[str, Any]) -> dict[str, Any]:
-        if row.keys() >= set(PHYSICAL):
-            return {name: value for name, value in row.items() if name != self._by}  # the payload is that of the event
-        return row
+    def _make_items(self, rows: list[dict[str, Any]]) -> None:
+        """Make items of rows: those of a log leave out the column, for their payload is that of the event."""
+        if rows[0].keys() >= set(PHYSICAL):
+            for row in rows:
+                del row[self._by]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -220,10 +229,8 @@ class _EngineTable:
         self._connection.close()
 
 
-def _is_taken(ties: Counter[str], last: Any, value: Any, row: dict[str, Any]) -> bool:
-    """Say whether a row is one of those with the last value that have been read."""
-    if not ties or _plain(value) != last:
-        return False
+def _is_taken(ties: Counter[str], row: dict[str, Any]) -> bool:
+    """Say whether a row with the last value is one of those that have been read."""
     fingerprint = _fingerprint(row)
     ties[fingerprint] -= 1
     return ties[fingerprint] >= 0
