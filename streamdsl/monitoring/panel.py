@@ -26,7 +26,7 @@ _STYLE: Final = (
     ".sd-live th{font-weight:500;opacity:.65;border-bottom:1px solid rgba(128,128,128,.45)}"
     ".sd-live th:first-child,.sd-live td:first-child,.sd-live .words td,.sd-live .words th{text-align:left}"
     ".sd-live th{min-width:6em}.sd-live th:first-child{min-width:11em}"
-    ".sd-live .words{table-layout:fixed;width:100%;min-width:40em}"
+    ".sd-live .words{table-layout:fixed;width:100%;min-width:60em}"
     ".sd-live .words td{font:12px/1.45 ui-monospace,monospace;overflow:hidden;text-overflow:ellipsis}"
     ".sd-live .behind{display:inline-block;height:8px;border-radius:2px;background:#d9822b;margin-left:8px}"
     ".sd-live .room{display:inline-block;width:68px;text-align:left}"
