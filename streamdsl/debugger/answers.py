@@ -14,6 +14,7 @@ from streamdsl.temporal import CHTRow, Cti, Event, Lifetime, Retract, Unit, fiel
 from streamdsl.temporal.display import Displayed
 from streamdsl.temporal.events import id_repr, unit_of
 from streamdsl.temporal.html import text as preformatted
+from streamdsl.temporal.time import life_text
 from streamdsl.udm.bases import IntervalEvent
 
 if TYPE_CHECKING:
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 12
 """The most rows that a text lists in one place."""
-
-
-def life_text(le: int, re: int, unit: Unit | None) -> str:
-    """Return a lifetime as people read it; the day is said once where both ends are of one.
-
-    >>> life_text(0, 10, None), life_text(60, 120, "s"), life_text(60, 86_400, "s")
-    ('[0, 10)', '[1970-01-01T00:01:00Z, 00:02:00Z)', '[1970-01-01T00:01:00Z, 1970-01-02T00:00:00Z)')
-    """
-    start, end = format_time(le, unit), format_time(re, unit)
-    day, _, clock = end.partition("T")
-    return f"[{start}, {clock if clock and start.startswith(f'{day}T') else end})"
 
 
 def row_text(row: CHTRow[Any], unit: Unit | None) -> str:

@@ -11,6 +11,7 @@ from streamdsl.engine.ingress import Ingress
 from streamdsl.monitoring.status import OperatorStatus, OutputStatus, SourceStatus, Status
 from streamdsl.pictures.brief import cut
 from streamdsl.temporal import Insert, Rejected, Retract, format_time
+from streamdsl.temporal.time import life_text
 
 if TYPE_CHECKING:
     from streamdsl.emit import Emit
@@ -74,5 +75,4 @@ def _late_text(late: Rejected, session: Session[Any]) -> str:
 
 
 def _row_text(row: Insert[Any] | Retract, session: Session[Any]) -> str:
-    le, re = (format_time(time, session.unit) for time in (row.le, row.re))
-    return f"[{le}, {re}) {cut(row.payload, _LONGEST, brief=False)}"
+    return f"{life_text(row.le, row.re, session.unit)} {cut(row.payload, _LONGEST, brief=False)}"

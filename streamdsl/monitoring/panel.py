@@ -10,7 +10,7 @@ from typing import Final
 
 from streamdsl.monitoring.status import JobStatus, OutputStatus, SourceStatus, Status
 from streamdsl.temporal.html import columns, escape
-from streamdsl.temporal.time import MIN_TIME
+from streamdsl.temporal.time import MIN_TIME, is_calendar
 
 _SPAN: Final = 10.0
 """The seconds that rates are over."""
@@ -27,7 +27,9 @@ _STYLE: Final = (
     ".sd-live th:first-child,.sd-live td:first-child,.sd-live .words td,.sd-live .words th{text-align:left}"
     ".sd-live th{min-width:6em}.sd-live th:first-child{min-width:11em}"
     ".sd-live .words{table-layout:fixed;width:100%;min-width:40em}"
-    ".sd-live .words td{font:12px/1.45 ui-monospace,monospace;overflow:hidden;text-overflow:ellipsis}"
+    ".sd-live .words div{font:12px/1.45 ui-monospace,monospace;overflow:hidden;text-overflow:ellipsis}"
+    ".sd-live .tall div{height:2.9em;white-space:normal;overflow-wrap:anywhere;display:-webkit-box;"
+    "-webkit-box-orient:vertical;-webkit-line-clamp:2}"
     ".sd-live .behind{display:inline-block;height:8px;border-radius:2px;background:#d9822b;margin-left:8px}"
     ".sd-live .room{display:inline-block;width:68px;text-align:left}"
 )
@@ -35,11 +37,15 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A table: titles, and rows of text; `words` are to the left. `shares` is how long the bar of each row is, of the longest."""
+    """A table: titles, and rows of text; `words` are to the left, in one line or, if they are long, always in two.
+
+    `shares` is how long the bar of each row is, of the longest.
+    """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
     words: bool = False
+    are_long: bool = False
     shares: Sequence[float] = ()
 
 
@@ -95,7 +101,7 @@ class Panels:
         first = self._before[0]
         rates = _Rates(first, status)
         tables = [_sources(status, rates), _outputs(status, rates), _answers(status), self._operators(status), _positions(status)]
-        late = Figures(["late, newest first"], [[each] for each in reversed(status.late)], words=True)
+        late = Figures(["late, newest first"], [[each] for each in reversed(status.late)], True, True)
         return Panel(_headline(status, rates), [each for each in [*tables, late] if each.rows])
 
     def _operators(self, status: Status) -> Figures:
@@ -179,7 +185,9 @@ def _answers(status: Status) -> Figures:
     emits = [each for each in status.outputs if each.newest]
     most = max((len(each.newest) for each in emits), default=0)
     answers = [list(reversed(each.newest)) + [""] * (most - len(each.newest)) for each in emits]
-    return Figures([f"newest {each.emit} answers" for each in emits], list(zip(*answers, strict=True)), words=True)
+    return Figures(
+        [f"newest {each.emit} answers" for each in emits], list(zip(*answers, strict=True)), True, is_calendar(status.unit)
+    )
 
 
 def _positions(status: Status) -> Figures:
@@ -200,14 +208,14 @@ def _table(figures: Figures) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in figures.titles)
     rows = []
     for place, row in enumerate(figures.rows):
-        cells = [
-            f'<td title="{escape(cell)}">{escape(cell)}</td>' if figures.words else f"<td>{escape(cell)}</td>" for cell in row
-        ]
+        cells = [f"<td>{escape(cell)}</td>" for cell in row]
+        if figures.words:
+            cells = [f'<td title="{escape(cell)}"><div>{escape(cell)}</div></td>' for cell in row]
         if figures.shares:
             bar = f'<span class="room"><span class="behind" style="width:{60 * figures.shares[place]:.0f}px"></span></span>'
             cells[1] = f"<td>{escape(row[1])}{bar}</td>"
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    kind = ' class="words"' if figures.words else ""
+    kind = ' class="words tall"' if figures.are_long else ' class="words"' if figures.words else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 

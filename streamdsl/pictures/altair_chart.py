@@ -39,9 +39,15 @@ CHARACTER: Final = 6.5
 """The width of a character of a label, before one zooms."""
 QUIET: Final = "#7f8791"
 """A colour of lines that is seen on light pages and on dark ones."""
-_TEXT: Final = alt.ExprRef("luminance(background || 'white') > 0.4 ? '#1f2328' : '#e6edf3'")
-"""The colour of names, by the background that a theme of Altair gives."""
-_COLOURS: Final = {"input": COLOURS[0], "output": COLOURS[3], "windows": COLOURS[4]}
+
+
+def _seen(on_light: str, on_dark: str) -> alt.ExprRef:
+    """Return a colour by the background that a theme of Altair gives."""
+    return alt.ExprRef(f"luminance(background || 'white') > 0.4 ? '{on_light}' : '{on_dark}'")
+
+
+_TEXT: Final = _seen("#1f2328", "#e6edf3")
+_COLOURS: Final = {"input": _seen(COLOURS[0], COLOURS[5]), "output": COLOURS[3], "windows": COLOURS[4]}
 _DATES: Final = {
     "year": "%Y",
     "quarter": "%b %Y",

@@ -379,3 +379,14 @@ def format_time(time: int, unit: Unit | None = None) -> str:
     while digits.endswith("000"):
         digits = digits[:-3]
     return f"{clock}.{digits}Z" if digits else f"{clock}Z"
+
+
+def life_text(le: int, re: int, unit: Unit | None) -> str:
+    """Return a lifetime as people read it; the day is said once where both ends are of one.
+
+    >>> life_text(0, 10, None), life_text(60, 120, "s"), life_text(60, 86_400, "s")
+    ('[0, 10)', '[1970-01-01T00:01:00Z, 00:02:00Z)', '[1970-01-01T00:01:00Z, 1970-01-02T00:00:00Z)')
+    """
+    start, end = format_time(le, unit), format_time(re, unit)
+    day, _, clock = end.partition("T")
+    return f"[{start}, {clock if clock and start.startswith(f'{day}T') else end})"
