@@ -1,8 +1,8 @@
 """Break the engine on purpose, in a copy, and see that the laws notice: `python -m tests.sabotage`.
 
 Each sabotage is one small change that a tired programmer could make. If the tests named with it still pass, they prove less than
-they say; if its text is no longer found, the sabotage must follow the code. The test that noticed it last is asked first, for it is
-one of many: `--record` notes which one that is (`sabotages.json`).
+they say; if its text is no longer found, the sabotage must follow the code. The test that noticed it last is asked first, since
+it is one of many; `--record` notes which one does (`sabotages.json`).
 """
 
 from __future__ import annotations
