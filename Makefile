@@ -117,8 +117,8 @@ docs: $(READY) ## write docs/operators and docs/gallery from the docstrings, and
 notebooks: java $(READY) ## run every notebook, and compare with its stored outputs (ARGS=--store: store them anew; ARGS=03: one)
 	$(BIN)/python -m tests.run_notebooks $(ARGS)
 
-sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
-	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage
+sabotage: $(READY) ## break the engine on purpose: the laws must notice each way (ARGS=--record: note which one does)
+	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage $(ARGS)
 
 newest-environment: ## the virtual environment of `make newest`, if there is a newer Python than that of all tests
 	@$(if $(HAS_NEWEST),$(MAKE) --no-print-directory $(NEWEST_VENV)/.ready)
