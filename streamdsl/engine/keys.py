@@ -148,21 +148,11 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_held(self, column: DeferredColumn) -> Ticks:
-        """Return the numbers of held values; of those that no row has none is remembered."""
+        """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
         source = column.source
         if self._are_own and isinstance(source, NumericSource) and not source.has_codes and column.dtype.kind == "i":
             return self._of_integers(column.column)  # looking up each row is cheaper than dictionary encoding first
-        known = _KNOWN.get(self._shown)
-        numbers = None if known is None else known.of_rows(source, column.rows)
-        if numbers is None:
-            return self._of_each_code(column)
-        if len(unknown := flatnonzero(numbers < 0)):
-            numbers[unknown] = self._of_each_code(DeferredColumn(source.only(column[unknown].rows)))
-        return numbers
-
-    def _of_each_code(self, column: DeferredColumn) -> Ticks:
-        """Return the numbers of held values, each of which is looked at once."""
-        codes, source = column.codes, column.source
+        codes = column.codes
         if source.numbers is None or source.numbers.dictionary is not self._shown:
             before = _KNOWN.get(self._shown)
             source.numbers = None if before is None else before.recall(source)

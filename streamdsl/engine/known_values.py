@@ -33,8 +33,6 @@ class KnownValues:
         """Whether only one source has been seen."""
         self._book: tuple[Codebook, CodeNumbers] | None = None
         """The latest codebook, and the numbers of its codes."""
-        self._recurs = False
-        """Whether most values have been seen before."""
         self._n_waited = 0
         """How many values wait, or have waited."""
         self._late: list[tuple[ColumnSource, Ticks]] = []
@@ -56,16 +54,6 @@ class KnownValues:
         """Record the numbers of a source's codes."""
         if (book := source.codebook) is not None:
             self._book = book, known
-
-    def of_rows(self, source: ColumnSource, rows: Rows | slice) -> Ticks | None:
-        """Return the number of each row's value, -1 for an unknown one; None if codes are cheaper."""
-        given = source.row_fingerprints(rows) if self._recurs else None
-        known = None if given is None else self._kinds.get(given.kind)
-        if given is None or known is None:
-            return None
-        numbers = known.known(given)
-        self._recurs = 2 * int(np.count_nonzero(numbers < 0)) <= len(numbers)
-        return numbers
 
     def find(self, source: ColumnSource, codes: Rows, look: Look, wait: Wait | None, n_values: int) -> Ticks:
         """Return the numbers of the values of codes that were not asked for yet.
@@ -97,7 +85,6 @@ class KnownValues:
                 self._n_waited += waiting.size
                 numbers[new] = wait(waiting)
             known.learn(given, new, slots[new], numbers[new])
-        self._recurs |= 2 * len(new) < len(codes)
         return numbers
 
     def _learn_late(self) -> None:
@@ -136,18 +123,6 @@ class _OneKind:
             self._numbers = np.append(self._numbers, np.full(more, -1))
             self._places = longer(self._places, self._index.size)
         return self._at(slots, given.texts), slots
-
-    def known(self, given: Fingerprints) -> Ticks:
-        """Return the number of each value, -1 where it is not known."""
-        slots = self._index.seek(given.are_null, given.integers)
-        found = flatnonzero(slots >= 0)
-        if len(found) == len(slots):
-            return self._at(slots, given.texts)
-        numbers = np.full(len(slots), -1)
-        if len(found):
-            texts = None if given.texts is None else given.texts.take(found)
-            numbers[found] = self._at(slots[found], texts)
-        return numbers
 
     def _at(self, slots: Rows, texts: Any) -> Ticks:
         """Return the numbers in slots, -1 where these are of other texts."""

@@ -76,18 +76,6 @@ def by_columns(table: Table, *columns: Ticks) -> Rows | None:
     return _order(table, *columns)
 
 
-def by_values(times: Ticks, parts: Sequence[AnyColumn]) -> Rows | None:
-    """Return the order by times, then by values, of which the first decides; None: as they are, or ranks would not be kept.
-
-    >>> by_values(np.array([5, 0, 0]), [np.array([1, 3, 2])]).tolist(), by_values(np.array([5]), [column_of(["a"])])
-    ([2, 1, 0], None)
-    """
-    if any(isinstance(part, DeferredColumn) and part.dictionary is None for part in parts):
-        return None
-    integers = [found for found in map(_integers, parts) if found is not None]
-    return order_by([times, *integers]) if len(integers) == len(parts) else None
-
-
 def _order(table: Table, *columns: Column) -> Rows | None:
     """Return the order by some columns, the first decides, then by payload; None: as they are."""
     parts = list(_leaves(table))

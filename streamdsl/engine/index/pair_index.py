@@ -79,11 +79,6 @@ class PairIndex:
         """Whether no slot is in use."""
         return self._fresh == self._n_released
 
-    @property
-    def is_block(self) -> bool:
-        """Whether slots come by number and group."""
-        return self._width > 0
-
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the slot of each pair; missing pairs get one. O(1) each."""
         if len(numbers) == 1:

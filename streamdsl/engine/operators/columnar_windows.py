@@ -27,7 +27,6 @@ from streamdsl.engine.data_driven.timeline import MOST, Touched
 from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows, quiet_until
 from streamdsl.engine.operator import EmitPolicy
 from streamdsl.engine.operators.driver import NO_GROUP, WindowActions, WindowDriver
-from streamdsl.engine.order import by_values
 from streamdsl.engine.row_batch import RowBatch
 from streamdsl.engine.window_budget import Arrivals, WindowBudget
 from streamdsl.expr.table import Rows, every, flatnonzero
@@ -37,8 +36,6 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Grid, Output, Snapshot, unending
 
-_MANY: Final = 64
-"""The most windows that are sorted at once."""
 _FEW: Final = 4
 """A row in up to this many windows enters all that have begun; of a row in more, those that may not show yet stay pending."""
 
@@ -93,7 +90,6 @@ class ColumnarWindowOperator(WindowDriver):
         due = self._shown_of(self.cells.each_once(touched), ctis[0])
         is_empty = self.cells.totals.counts(ROWS)[due] == 0
         alive, dead = (due[~is_empty], due[is_empty]) if is_empty.any() else (due, due[:0])
-        alive = self._as_they_go(alive)
         out = self._emit(Touched(alive, np.ones(len(alive), dtype=np.bool_), dead))
         if len(dead):
             self._drop_windows(dead)
@@ -185,16 +181,6 @@ class ColumnarWindowOperator(WindowDriver):
         if self._shown == before:
             return touched
         return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
-
-    def _as_they_go(self, cells: Rows) -> Rows:
-        """Return cells in output order if that begins with the key, so that they are sorted once."""
-        keys = self.key_table
-        if keys is None or self.emit_policy.final or len(cells) < _MANY:
-            return cells
-        if self.cells.is_block and not keys.remembered:  # group numbers are the keys themselves
-            return cells
-        order = by_values(self.cells.number[cells], keys.leaves(self.cells.group[cells]))
-        return cells if order is None else cells[order]
 
     def _drop_empty(self, cells: Rows) -> None:
         """Drop cells without rows whose results were never emitted."""
