@@ -245,9 +245,15 @@ def test_texts_of_several_pieces_mean_what_the_reference_says(pieces: list[list[
             assert_cht_equal(query.run(inputs, workers=workers).cht(), expected)
 
 
+def again(value: Any) -> Any:
+    """Return an equal value, for a text another object."""
+    return "".join(list(value)) if isinstance(value, str) else value
+
+
 KEYS: dict[str, list[Any]] = {
     "few texts": ["a", "bc", None],
     "many texts": [f"key {n}" for n in range(200)],
+    "a text in several objects": [again("abc"), again("abc"), "xyz", None],
     "texts of any kind": ["", "é", "a'b", "\ud800", "x" * 300],
     "texts and others": ["1", 1, None, 1.5, date(2024, 1, 2)],
     "dates": [date.fromordinal(730_000 + n) for n in range(40)],
@@ -273,11 +279,6 @@ def test_many_objects_go_to_workers_and_back(kind: str, seed: int, spread: float
         found = query.run(inputs, workers=2)
         assert_cht_equal(found.cht(), query.run(inputs, engine="reference").cht())
         assert sorted(map(str, found.to_pandas().itertuples())) == sorted(map(str, query.run(inputs).to_pandas().itertuples()))
-
-
-def again(value: Any) -> Any:
-    """Return an equal value, for a text another object."""
-    return "".join(list(value)) if isinstance(value, str) else value
 
 
 def test_what_is_wrong_in_a_file_that_a_worker_reads_is_said_as_ever(tmp_path: Path) -> None:
