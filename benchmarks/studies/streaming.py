@@ -135,7 +135,7 @@ def costs(frame: Any) -> tuple[float, float]:
     return cpu_seconds() - before, sum(batches[1:]) / 1000
 
 
-def compare(spark: Any, folder: Path) -> None:
+def compare(study: Study, spark: Any, folder: Path) -> None:
     """Print the rates beside those of Spark's own operators."""
     print("| | rows/s | Spark's own | ratio | by CPU |\n|---|---|---|---|---|")
     for number, case in enumerate(CASES):
@@ -152,10 +152,11 @@ def compare(spark: Any, folder: Path) -> None:
         )
         rows = case.rows * len(case.sources) * (FILES - 1) / FILES
         rates = f"{rows / seconds:,.0f} | {rows / own_seconds:,.0f}"
-        print(f"| {case.title} | {rates} | {own_seconds / seconds:.2f} | {own_cpu / cpu:.2f} |", flush=True)
+        text = f"| {case.title} | {rates} | {own_seconds / seconds:.2f} | {own_cpu / cpu:.2f} |"
+        study.row(case.title, text, {"seconds": seconds, "cpu": cpu, "Spark's seconds": own_seconds, "Spark's cpu": own_cpu})
 
 
-def shards(spark: Any, folder: Path) -> None:
+def shards(study: Study, spark: Any, folder: Path) -> None:
     """Print how the first query grows with shards, beside the local engine."""
     case, rows = CASES[0], CASES[0].rows * (FILES - 1) / FILES
     whole = table(case.rows, case.keys, 0)
@@ -167,14 +168,18 @@ def shards(spark: Any, folder: Path) -> None:
     before = cpu_seconds()
     for part in parts[1:]:
         alone.feed(part).to_arrow()
-    print(f"| the local engine alone (by CPU) | {rows / (cpu_seconds() - before):,.0f} |")
+    told(study, "the local engine alone (by CPU)", rows / (cpu_seconds() - before))
     for number in SHARDS:
         spark.conf.set("spark.sql.shuffle.partitions", str(number))
         seconds = [costs(ours(case.query(), spark, {"points": read(spark, folder / "points")}))[1] for _ in range(RUNS)]
-        print(f"| {number} shards | {rows / statistics.median(seconds):,.0f} |", flush=True)
+        told(study, f"{number} shards", rows / statistics.median(seconds))
 
 
-def churn(spark: Any, folder: Path) -> None:
+def told(study: Study, title: str, rate: float) -> None:
+    study.row(title, f"| {title} | {rate:,.0f} |", {"rows/s": rate})
+
+
+def churn(study: Study, spark: Any, folder: Path) -> None:
     """Print the memory of Python workers and the size of the state over many micro-batches."""
     written(folder / "churn", map(churning, range(CHURN)))
     running = started(ours(windows(), spark, {"points": read(spark, folder / "churn")}))
@@ -197,7 +202,8 @@ def churn(spark: Any, folder: Path) -> None:
         part = [found[n] for n in range(first, first + CHURN // 10) if n in found]
         if part:
             workers, state = (statistics.median(each) / 1e6 for each in zip(*part, strict=True))
-            print(f"| {first} to {first + CHURN // 10} | {workers:.0f} | {state:.2f} |")
+            title = f"{first} to {first + CHURN // 10}"
+            study.row(title, f"| {title} | {workers:.0f} | {state:.2f} |", {"workers, MB": workers, "state, MB": state})
 
 
 def worker_bytes() -> int:
@@ -212,16 +218,16 @@ def worker_bytes() -> int:
 
 def main() -> None:
     """Print the tables that words name, else all."""
-    wanted = Study(__doc__, ["compare", "shards", "churn"]).parts
+    study = Study(__doc__, ["compare", "shards", "churn"])
     spark = session(2)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(CHURN))
     with tempfile.TemporaryDirectory() as name:
         tempfile.tempdir = name
         for each in (compare, shards, churn):
-            if each.__name__ in wanted:
+            if each.__name__ in study.parts:
                 spark.conf.set("spark.sql.shuffle.partitions", "2")
-                each(spark, Path(name))
+                each(study, spark, Path(name))
     spark.stop()
 
 

@@ -70,16 +70,17 @@ def costs(query: Callable[[Any], Any], size: int) -> tuple[float, float]:
     return statistics.median(plain[number // 10 :]), statistics.median(traced[number // 10 :])
 
 
-def compare() -> None:
+def compare(study: Study) -> None:
     """Print what a push costs."""
     print("| query | events a push | not traced, us | traced, us | ratio |\n|---|---|---|---|---|")
     for title, query in QUERIES.items():
         for size in SIZES:
             plain, traced = costs(query, size)
-            print(f"| {title} | {size:,} | {plain * 1e6:,.1f} | {traced * 1e6:,.1f} | {traced / plain:.2f} |", flush=True)
+            text = f"| {title} | {size:,} | {plain * 1e6:,.1f} | {traced * 1e6:,.1f} | {traced / plain:.2f} |"
+            study.row(f"{title}, {size}", text, {"not traced": plain, "traced": traced})
 
 
-def page() -> None:
+def page(study: Study) -> None:
     """Print how long the page of a large trace takes to write."""
     session = counts(sd.source("points")).open()
     trace = session.trace(last=2 * PAGE)
@@ -89,16 +90,18 @@ def page() -> None:
         path, start = Path(folder) / "page.html", time.perf_counter()
         trace.to_html(path)
         taken, size = time.perf_counter() - start, path.stat().st_size
-    print(f"\na page of {len(trace.input) + len(trace.output):,} events: written in {taken:.1f} s, {size / 1e6:.1f} MB")
+    n = len(trace.input) + len(trace.output)
+    text = f"\na page of {n:,} events: written in {taken:.1f} s, {size / 1e6:.1f} MB"
+    study.row("page", text, {"events": n, "seconds": taken, "bytes": size})
 
 
 def main() -> None:
     """Print what words name, else all."""
-    wanted = Study(__doc__, ["pushes", "page"]).parts
-    if "pushes" in wanted:
-        compare()
-    if "page" in wanted:
-        page()
+    study = Study(__doc__, ["pushes", "page"])
+    if "pushes" in study.parts:
+        compare(study)
+    if "page" in study.parts:
+        page(study)
 
 
 if __name__ == "__main__":
