@@ -218,9 +218,13 @@ class SlowCase(Case):
 
 
 class KilledWorkers(SlowCase):
-    """A case whose workers are killed now and then, while an item is read."""
+    """A case whose workers are killed while an item is read: all as soon as there are some, later one now and then.
+
+    That one may be another's, which the case does not notice.
+    """
 
     parts = 5
+    killed = False
 
     def workers(self) -> int:
         return self.rng.choice((1, 2))
@@ -228,8 +232,10 @@ class KilledWorkers(SlowCase):
     def items(self, name: str) -> Any:
         def read() -> Iterator[Any]:
             for item in self.given[name]:
-                if self.rng.random() < 0.05 and (running := children()):
-                    os.kill(self.rng.choice(running), signal.SIGKILL)
+                running = children() if not self.killed or self.rng.random() < 0.05 else []
+                for pid in running if not self.killed else running and [self.rng.choice(running)]:
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed = True
                 yield item
 
         return read
