@@ -17,6 +17,7 @@ from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.types import output_types
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import INFINITY, common_unit, to_ticks
+from streamdsl.temporal.display import Lines
 
 if TYPE_CHECKING:
     import os
@@ -150,8 +151,8 @@ def explain(plan: Node, engine: str, rules: bool = False, workers: int | None = 
         from streamdsl.sharding.local_cut import explain_workers
 
         plan = with_defaults(plan)
-        return f"{explain_plan(plan, engine, rules)}\n{explain_workers(as_chosen(plan, 'speculative', None)[0])}"
-    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
+        return Lines(f"{explain_plan(plan, engine, rules)}\n{explain_workers(as_chosen(plan, 'speculative', None)[0])}")
+    return Lines(explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules))
 
 
 def _runs_locally(plan: Node) -> Mapping[str, str]:

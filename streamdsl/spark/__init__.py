@@ -24,6 +24,7 @@ from streamdsl.spark.stream_metrics import Meter
 from streamdsl.spark.unread_columns import without_unread
 from streamdsl.spark.worker_check import check_workers
 from streamdsl.temporal import Rejections, common_unit, to_ticks
+from streamdsl.temporal.display import Lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,7 +130,7 @@ class OnSpark:
         runs = explain_spark(plan, flows)
         often = computed_often(planned, runs)
         runs |= {label: f"{runs[label]}; {said}" for label, said in repetitions(often).items()}
-        return "\n".join([drawn(plan, runs), *advice(often), "", planned])
+        return Lines("\n".join([drawn(plan, runs), *advice(often), "", planned]))
 
     def check(self) -> None:
         """Raise `UnsupportedOnSpark` for code of the query that Spark's workers cannot load.
@@ -210,7 +211,7 @@ class OnSpark:
         """
         from streamdsl.sharding.plan_stages import explain_stages
 
-        return explain_stages(self._plan)
+        return Lines(explain_stages(self._plan))
 
     def _frames(self, frames: Frames, start: str, end: str | None) -> dict[str, SourceFrame]:
         return frames_by_source(frames, sources(self._plan), self._own, start, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 _WIDTH: Final = re.compile(r'<svg [^>]*?\bwidth="([\d.]+)"')
 _LEAST: Final = 720
@@ -33,6 +33,15 @@ class Displayed:
     def _repr_html_(self) -> str:
         drawn = self._picture()
         return ("" if drawn is None else scrolled(drawn.svg())) + self._below()
+
+
+class Lines(str):
+    """A text of several lines, which Jupyter shows as `print` does."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self)
 
 
 def scrolled(svg: str) -> str:

@@ -191,3 +191,11 @@ def test_a_report_on_a_module_is_a_table_of_laws_with_what_they_say() -> None:
     assert rows[0][:2] == ["answers", next(law.statement for law in LAWS if law.name == "answers")]
     assert f"{len(report.skipped)} laws do not apply to it" in shown
     assert "clipping: it is time-insensitive" in shown
+
+
+def test_a_plan_as_text_is_shown_as_it_is_printed() -> None:
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    plan = ROWS.shift(5).explain()
+    assert "\n" in plan
+    assert pretty(plan) == plan
+    assert repr(plan) == repr(str(plan))
