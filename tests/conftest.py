@@ -1,4 +1,4 @@
-"""What tests share: the number of random examples, where files are, which tests share a process, and what is garbage."""
+"""What tests share: the number of random examples, where files are, which tests on Spark share a process, and what is garbage."""
 
 from __future__ import annotations
 
@@ -41,27 +41,18 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return a scheduler that gives the tests on Spark to one process, until others have nothing else to do.
+    """Return a scheduler that gives all tests on Spark to one process: a session takes long to start, and to warm up.
 
-    A session takes long to start, and to warm up. Tests of one file share what they do, but laws take long one by one.
-    They are known by their files: with pytest 9.2, xdist 3.8 does not see the groups of marks.
+    Tests of one story share what they do, too. They are known by their files: with pytest 9.2, xdist 3.8 does not see the groups
+    of marks.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return nodeid if "/laws/" in file else file
-
-        def _assign_work_unit(self, node: Any) -> None:
-            """Give a process the largest scope of its kind, or the smallest of the others."""
-            mine = node.gateway.id == "gw0"
-            of_its_kind = (scope for scope in self.workqueue if _is_on_spark(scope) == mine)
-            self.workqueue.move_to_end(next(of_its_kind, next(reversed(self.workqueue))), last=False)
-            super()._assign_work_unit(node)
+            if "/stories/" in file or "/typing/" in file:
+                return file
+            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid
 
     return Together(config, log)
-
-
-def _is_on_spark(scope: str) -> bool:
-    return "/spark/" in scope or scope.endswith("_on_spark.py")

@@ -10,7 +10,6 @@ from typing import Any, Final
 from streamdsl.errors import SchemaError
 from streamdsl.io.columns import Columns, RowColumns
 from streamdsl.io.files import Files, Format, SparkFormat
-from streamdsl.io.json_columns import json_rows
 from streamdsl.io.layout import as_schema
 from streamdsl.io.times import Place, no_start
 from streamdsl.result import Result
@@ -82,6 +81,8 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _write(result: Result[Any], path: Path) -> None:
+    from streamdsl.io.json_columns import json_rows
+
     with path.open("w", encoding="utf-8") as file:
         for batch in result.to_arrow().to_batches(1 << 16):
             file.writelines(f"{row}\n" for row in json_rows(batch))
