@@ -357,7 +357,7 @@ SABOTAGES = (
     Sabotage(
         "values that wait are learned in another order than that of their numbers",
         "streamdsl/engine/known_values.py",
-        "waiting.only(_ALL).row_fingerprints(_ALL)",
+        "waiting.only(_ALL).row_fingerprints()",
         "waiting.fingerprints(np.arange(waiting.size))",
         "values_that_waited",
         where="unit/engine",

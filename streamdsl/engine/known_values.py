@@ -90,7 +90,7 @@ class KnownValues:
     def _learn_late(self) -> None:
         """Index the values of the first source, now that there is a second one."""
         for waiting, numbers in self._late:
-            if (given := waiting.only(_ALL).row_fingerprints(_ALL)) is not None:
+            if (given := waiting.only(_ALL).row_fingerprints()) is not None:
                 known = self._kinds.setdefault(given.kind, _OneKind())
                 _, slots = known.numbers(given)
                 known.learn(given, np.arange(len(slots)), slots, numbers)

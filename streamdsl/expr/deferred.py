@@ -289,8 +289,8 @@ class ColumnSource(ABC):
         """The identity of the dictionary, if later sources may share it; else None."""
         return None
 
-    def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
-        """Return the fingerprints of some rows; None if there are none, or if codes are there already."""
+    def row_fingerprints(self) -> Fingerprints | None:
+        """Return the fingerprints of all rows; None if there are none, or if codes are there already."""
         return None
 
     def deferred_values(self, codes: Rows) -> ColumnSource | None:

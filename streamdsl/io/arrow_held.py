@@ -85,8 +85,8 @@ class ArrowSource(ColumnSource):
     def is_coded(self) -> bool:
         return "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
 
-    def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
-        return None if self.is_coded else fingerprints(self.array_of(rows))
+    def row_fingerprints(self) -> Fingerprints | None:
+        return None if self.is_coded else fingerprints(self.array_of(slice(None)))
 
     def only(self, rows: Rows | slice) -> ArrowSource:
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))

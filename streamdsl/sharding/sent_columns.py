@@ -1,7 +1,8 @@
 """Columns as they are sent to another process: without the rows that others of their source have, and each value once.
 
-Objects go as codes and the objects that there are, where few are; what is the same object is one, as for a pickle, but no row is
-looked at in Python. Other texts go as Arrow's. Who takes such a column makes values when it reads them.
+A column of objects in which few are different goes as a dictionary and codes. Rows that share an object share it afterwards too,
+as with a pickle, but without a call in Python for each row. Other texts go as Arrow arrays. The receiver makes values when it
+reads them.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def idle_workers() -> list[Worker]:
 
 
 class Crew:
-    """The workers of one session; they are given back when it is closed, or no longer there. Of 0, its own process is one."""
+    """The workers of one session; they are given back when it is closed, or no longer there. With 0 its own process answers."""
 
     def __init__(self, n: int) -> None:
         self.workers: list[Worker] = _idle.take(n) if n else [WorkerHere()]

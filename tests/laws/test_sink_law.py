@@ -78,6 +78,13 @@ KINDS = [
     Kind([Color.RED, Color.BLUE], lambda name: Color[name], lambda name: Color[name]),
 ]
 
+OF_DUCKDB = [
+    *KINDS[:5],
+    Kind([date(2020, 1, 1)]),
+    Kind([timedelta(1)], of_sqlite=lambda x: timedelta(microseconds=x)),
+    *KINDS[-3:],
+]
+
 
 def written(value: Any) -> str:
     """Return a value so that two that are equal, and of one type, are alike."""
@@ -157,12 +164,12 @@ def in_files(path: Path, kinds: dict[str, Kind]) -> list[str]:
 
 
 def in_database(table: DatabaseTable, kinds: dict[str, Kind]) -> list[str]:
-    """Return the rows of a table of SQLite, by the rule that the table keeps."""
+    """Return the rows of a table of SQLite or DuckDB, by the rule that the table keeps."""
     columns, rows = table.columns(), []
-    with closing(table.connect()) as connection:
-        cursor = connection.execute(f"SELECT * FROM {quoted(table.table)}")
+    with closing(table.connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(f"SELECT * FROM {quoted(table.table)}")
         names = [each[0] for each in cursor.description]
-        for values in cursor:
+        for values in cursor.fetchall():
             row = dict(zip(names, values, strict=True))
             fields = [(name, read(row.get(columns[name]), kind.of_sqlite or kind.of_file)) for name, kind in kinds.items()]
             rows.append(repr((row["id"], row["le"], row["re"], fields)))
@@ -200,6 +207,18 @@ def test_what_a_table_of_a_database_holds_is_what_went_in(seed: int) -> None:
     stream = Stream(Random(seed))
     with TemporaryDirectory() as folder:
         table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/t.db"), 'a "table"?')
+        for batch, events, meant in batches(stream):
+            table.write(events, batch)
+            assert (in_database(table, stream.kinds) if table.columns() else []) == meant
+
+
+@examples(10)
+@given(SEEDS)
+def test_what_a_table_of_duckdb_holds_is_what_went_in(seed: int) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    stream = Stream(Random(seed), OF_DUCKDB)
+    with TemporaryDirectory() as folder:
+        table = DatabaseTable(lambda: duckdb.connect(f"{folder}/t.duckdb"), 'a "table"?')
         for batch, events, meant in batches(stream):
             table.write(events, batch)
             assert (in_database(table, stream.kinds) if table.columns() else []) == meant

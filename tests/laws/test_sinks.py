@@ -257,9 +257,11 @@ def test_a_table_stays_as_it_was_begun(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_commits_by_itself_is_refused(tmp_path: Path) -> None:
-    table = DatabaseTable(lambda: sqlite3.connect(tmp_path / "trips.db", isolation_level=None), "trips")
-    with pytest.raises(SinkError, match="commits each statement on its own"):
-        table.write(two_batches()[0][0], 0)
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/trips.db", isolation_level="AUTOCOMMIT")
+    for connect in (lambda: sqlite3.connect(tmp_path / "trips.db", isolation_level=None), engine):
+        with pytest.raises(SinkError, match="commits each statement on its own"):
+            DatabaseTable(connect, "trips").write(two_batches()[0][0], 0)
 
 
 DATES = {"k": ["a"], "b": [b"\x00\xff"], "x": [[1, 2]], "d": [{"y": 1}], "t": [True], "f": [0.1]}
