@@ -60,16 +60,16 @@ def queries(rows: Any) -> dict[str, tuple[sd.Stream[Any], dict[str, Any]]]:
     """Return queries by name, each with its input."""
     s, t = (sd.source(name, start="start") for name in "st")
     groups, one = s.group_by("k"), {"s": rows}
-    half = len(rows) // 4
+    quarter = len(rows) // 4
     return {
         "join": (
             s.alter_duration(200).join(t, on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
-            {"s": rows.slice(0, half), "t": rows.slice(0, half)},
+            {"s": rows, "t": rows},
         ),
         "sessions": (sessions(s), one),
         "extremes": (groups.tumbling_window(1000).aggregate(most=sd.max(lambda e: e.v)), one),
         "totals": (groups.tumbling_window(1000).aggregate(mean=sd.avg(lambda e: e.v)), one),
-        "a lambda": (s.select(lambda e: {"k": e.k, "v": e.v if e.v > 0.5 else 0.0}), {"s": rows.slice(0, half)}),
+        "a lambda": (s.select(lambda e: {"k": e.k, "v": e.v if e.v > 0.5 else 0.0}), {"s": rows.slice(0, quarter)}),
     }
 
 
