@@ -37,6 +37,10 @@ _WORK: Final = 200_000
 _PAYLOAD: Final = 160
 _ID: Final = 90
 """The most characters of a payload, and of an id."""
+_CHART_LINE: Final = 29
+"""The characters of a line in a box of the plan, whose column is narrow, the more so in a notebook."""
+_CHART_SHRINKS: Final = 0.75
+"""The share of its size to which the plan shrinks before it is scrolled."""
 
 
 _THEMES: Final = (
@@ -104,7 +108,7 @@ class _Film:
             "infinity": str(INFINITY),
             "unit": self.recording.unit,
             "output": labels(self.recording.plan)[id(self.recording.plan)],
-            "chart": scrolled(picture.svg()),
+            "chart": scrolled(picture.svg(_CHART_LINE), _CHART_SHRINKS),
             "events": events,
             "rows": self._rows,
             "moments": moments,

@@ -13,7 +13,7 @@ from streamdsl.pictures.svg import COLOURS, label, picture
 
 HEIGHT, STEP, HEAD = 44.0, 80.0, 16.0
 MOST: Final = 60
-"""The characters of a line in a box; the whole text is shown when it is pointed at."""
+"""The characters of a line in a box, if nothing else is said; the whole text is shown when it is pointed at."""
 CHARACTER: Final = 6.9
 _COLOURS: Final = {"source": COLOURS[0], "operator": COLOURS[3], "group": COLOURS[2]}
 _STYLE: Final = (
@@ -71,14 +71,14 @@ class FlowChart(Drawing):
             else:
                 yield f'{indent}{ids[name]}["<b>{text}</b>{"<br>" + _mermaid_text(box.settings) if box.settings else ""}"]'
 
-    def svg(self) -> str:
-        """Return the plan as the text of an SVG document, which needs nothing else."""
-        layers = Layers(self._rows(), self.arrows, lambda name: _wide(self.boxes[name]), HEIGHT, STEP, HEAD)
+    def svg(self, most: int = MOST) -> str:
+        """Return the plan as the text of an SVG document, which needs nothing else; a line has at most `most` characters."""
+        layers = Layers(self._rows(), self.arrows, lambda name: _wide(self.boxes[name], most), HEIGHT, STEP, HEAD)
         arrows = [
             f'<path class="arrow" d="{layers.arrow(*arrow)}"{self._dashed(arrow)} marker-end="url(#sd-tip)"/>'
             for arrow in self.arrows
         ]
-        boxes = [part for name, box in self.boxes.items() for part in _box(box, layers.x[name,], layers.top((name,)))]
+        boxes = [part for name, box in self.boxes.items() for part in _box(box, layers.x[name,], layers.top((name,)), most)]
         return picture([_TIP, *arrows, *boxes], round(layers.width), round(layers.bottom - STEP + HEIGHT + HEAD), _STYLE)
 
     def _dashed(self, arrow: tuple[str, str]) -> str:
@@ -103,24 +103,24 @@ def _mermaid_text(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _wide(box: ChartBox) -> float:
+def _wide(box: ChartBox, most: int) -> float:
     lines: Sequence[str] = (box.name, box.settings)
-    return max(72.0, 24 + CHARACTER * max(len(_cut(line)) for line in lines))
+    return max(72.0, 24 + CHARACTER * max(len(_cut(line, most)) for line in lines))
 
 
-def _box(box: ChartBox, middle: float, top: float) -> Iterator[str]:
-    colour, wide = _COLOURS[box.kind], _wide(box)
+def _box(box: ChartBox, middle: float, top: float, most: int) -> Iterator[str]:
+    colour, wide = _COLOURS[box.kind], _wide(box, most)
     place = f'x="{middle - wide / 2:.0f}" y="{top:.0f}" width="{wide:.0f}" height="{HEIGHT:.0f}"'
     rx = HEIGHT / 2 if box.kind == "source" else 6
     dashes = ' stroke-dasharray="5 4"' if box.within else ""
     yield f'<g data-box="{escape(box.name)}"><title>{escape(f"{box.name} {box.settings}".strip())}</title>'
     yield f'<rect class="box" {place} rx="{rx:.0f}" fill="{colour}" stroke="{colour}"{dashes}/>'
     if box.settings:
-        yield label(middle, top + 18, _cut(box.name), "name", "middle")
-        yield label(middle, top + 34, _cut(box.settings), "quiet", "middle") + "</g>"
+        yield label(middle, top + 18, _cut(box.name, most), "name", "middle")
+        yield label(middle, top + 34, _cut(box.settings, most), "quiet", "middle") + "</g>"
     else:
-        yield label(middle, top + 26, _cut(box.name), "name", "middle") + "</g>"
+        yield label(middle, top + 26, _cut(box.name, most), "name", "middle") + "</g>"

@@ -44,13 +44,15 @@ class Lines(str):
         printer.text(self)
 
 
-def scrolled(svg: str) -> str:
+def scrolled(svg: str, share: float = 1.0) -> str:
     """Return a picture that shrinks with the page, but not so far that its texts cannot be read: then it is scrolled.
+
+    A picture that is not wide shrinks to a share of its size.
 
     >>> scrolled('<svg width="960" height="66"></svg>')
     '<div style="overflow-x:auto"><svg style="min-width:720px" width="960" height="66"></svg></div>'
     """
     width = _WIDTH.search(svg)
-    least = min(float(width[1]), _LEAST) if width else _LEAST
+    least = min(float(width[1]) * share, _LEAST) if width else _LEAST
     styled = svg.replace("<svg ", f'<svg style="min-width:{least:g}px" ', 1)
     return f'<div style="overflow-x:auto">{styled}</div>'
