@@ -10,11 +10,12 @@ _VALUE: Final = r"""(?:[bru]?"(?:[^"\\]|\\.)*"|[bru]?'(?:[^'\\]|\\.)*'|\{[^}]*\}
 _PASSWORD: Final = r"(?:passw(?:or)?d|passphrase|pwd)"
 _NAME: Final = rf"(?:{_PASSWORD}|secret|token|credentials?|(?:api|access|account|private)[_.\-]?key|key[_.\-]?pem)[\w.\-]{{0,64}}"
 _IS: Final = r"""(?:\s*=\s*|["']\s*:\s*|(?<=["'])\s*,\s*(?=["'])|["']\s*,\s*(?=["']))"""
+_SCHEME: Final = r"\b[a-z][a-z0-9+.\-]{0,31}://"
 _PATTERNS: Final = (  # bounded, so that a long text takes a time of its length
     # An address: what stands before its @, though there be slashes or spaces in it, and what comes after its ?.
-    r"(?i)(\b[a-z][a-z0-9+.\-]*://)(?:[^\s/@:]*:(?!\d+(?:[\s/,?'\"]|$))[^\n@]{0,512}(?:@\S{0,512})?|\S{0,1024})(?=@)",
-    r"(?i)(\b[a-z][a-z0-9+.\-]*://[^\s'\"?]*\?)[^\s'\"]+",
-    r"(?<![\w*])()[^\s/:@'\"]{1,256}:(?!//|\d+(?:[/,]|$))[^\s@'\"]+(?=@[\w\[])",
+    rf"(?i)({_SCHEME})(?:[^\s/@:]{{0,256}}:(?!\d+(?:[\s/,?'\"]|$))[^\n@]{{0,512}}(?:@\S{{0,512}})?|\S{{0,1024}})(?=@)",
+    rf"(?i)({_SCHEME}[^\s'\"?]{{0,1024}}\?)[^\s'\"]+",
+    r"(?<![\w*])()[^\s/:@'\"]{1,256}:(?!//|\d+(?:[/,]|$))[^\s@'\"]{1,1024}(?=@[\w\[])",
     # Settings and headers by their names.
     rf"(?is)(\bauthorization[\"']?\s*[:,=]\s*)(?:{_VALUE}(?:\s+[^\s,;'\"]+)?)",
     r"(?i)(\bbearer\s+)[^\s,;'\"]+",

@@ -35,6 +35,7 @@ from streamdsl.connect import (
     websocket,
 )
 from streamdsl.connect import kafka_source as kafka
+from streamdsl.redaction import without_secrets
 from streamdsl.sinks import DatabaseTable
 
 SECRET = "s3cret"
@@ -129,6 +130,12 @@ def test_what_libraries_quote_is_hidden(error: BaseException, caplog: pytest.Log
     for job in jobs:
         assert SECRET not in said(caplog, job)
         assert "the job failed" in caplog.text
+
+
+@pytest.mark.parametrize("part", ["a://", "a.", "a:b", ":x", "http://x?", "secret='", "secret={", "authorization:"])
+def test_a_long_text_takes_a_time_of_its_length(part: str) -> None:
+    found = without_secrets(part * (100_000 // len(part)) + f" no answer of http://{USER}@db")  # by its square: a minute
+    assert SECRET not in found
 
 
 def test_what_it_came_of_is_hidden_too(caplog: pytest.LogCaptureFixture) -> None:
