@@ -723,6 +723,13 @@ SABOTAGES = (
         "static_side",
     ),
     Sabotage(
+        "rows that have ends but no kinds are points",
+        "streamdsl/spark/streaming/shard.py",
+        "ends[0] if ends else None",
+        "None",
+        "rows_without_kinds or come_too_late",
+    ),
+    Sabotage(
         "what a shard sends is named by its id alone, which it may use again before others have come as far",
         "streamdsl/spark/streaming/wire.py",
         'f"{shard}", table.column("le").cast(pa.string()), ids, "/"',

@@ -116,7 +116,8 @@ def source_of_frame(node: Source, frame: SourceFrame) -> Flow:
 def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
     """Return the physical events of a streaming frame: `kind`, `id` (text), `le`, `re`, `re_new`, `p`.
 
-    Without a column `kind` all are insertions. Rows without ids have null ids. Invalid rows are found where the rows are used.
+    What the frame does not say is no column, as each costs the way to Python for each row: rows without a kind are insertions
+    without ids, those without an RE are points. Invalid rows are found where the rows are used.
     """
     layout = FrameLayout.of(node, frame)
     if "le" not in layout.roles:
@@ -125,15 +126,13 @@ def events_of_frame(node: Source, frame: SourceFrame) -> Flow:
             hint="start= names the column of their LEs; start=None is for static frames",
         )
     read = _source_sql(node, layout)
-    none = {"kind": "'insert'", "id": "cast(null as string)", "re_new": integer(INFINITY)}
-    made = {**none, **read.system_columns, "p": read.payload}
+    made = {name: text for name, text in read.system_columns.items() if name in layout.roles} | {"p": read.payload}
     return Flow.of(read.kind, read.unit, lambda: layout.positional(frame.rows).selectExpr(*aliased(made)))
 
 
 def events_of_history(flow: Flow) -> Flow:
-    """Return the rows of a flow as insertions, in the columns of `events_of_frame`."""
-    made = {"kind": "'insert'", "id": "cast(null as string)", "le": "le", "re": "re", "re_new": integer(INFINITY), "p": "p"}
-    return flow.then(lambda frame: frame.selectExpr(*aliased(made)))
+    """Return the rows of a flow as insertions, in those of the columns of `events_of_frame` that they need."""
+    return flow.then(lambda frame: frame.select("le", "re", "p"))
 
 
 @dataclass(frozen=True, slots=True)

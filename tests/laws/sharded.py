@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -45,10 +46,24 @@ def frame_of(events: Sequence[Any]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, ["kind", "id", "le", "re", "re_new", "p"])
 
 
+def rows_of(events: Sequence[Any], ends: bool) -> Any:
+    """Return insertions as a micro-batch of a frame has them that has times alone, with ends or without."""
+    times = {name: pa.array([getattr(each, name) for each in events], pa.int64()) for name in (("le", "re") if ends else ("le",))}
+    return pa.RecordBatch.from_pydict({**times, "p": encode([dict(each.payload) for each in events], TYPE)})
+
+
+FRAMES: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "events": frame_of,
+    "lifetimes": partial(rows_of, ends=True),
+    "points": partial(rows_of, ends=False),
+}
+"""What a frame may have: physical events, rows with ends, or rows without."""
+
+
 class Streamed:
     """A query that runs over micro-batches of rows `{"k": text, "v": int}`; how many tasks each has is drawn.
 
-    The sources `static` have all their rows before, as those that are bound in the query.
+    The sources `static` have all their rows before, as those that are bound in the query; the others are frames of a kind.
     """
 
     def __init__(
@@ -58,8 +73,10 @@ class Streamed:
         emit: Any = "speculative",
         seed: int = 0,
         static: Mapping[str, CHT[Any]] | None = None,
+        frames: str = "events",
     ) -> None:
         self._draw = random.Random(seed)
+        self._frame = FRAMES[frames]
         on_spark = query.on_spark(None)
         named = sources(on_spark._plan)
         self.static = {name: history(named[name], bound.events()) for name, bound in on_spark._own.items()} | dict(static or {})
@@ -92,7 +109,7 @@ class Streamed:
                 if isinstance(exchange.origin, PlanStage):
                     frames = [_sent_frame(each) for each in self._tasks(sent[id(exchange.origin)])]
                 else:
-                    frames = [frame_of(each) for each in self._tasks(events[exchange.origin.source])]
+                    frames = [self._framed(each) for each in self._tasks(events[exchange.origin.source])]
                 for frame in frames or [None]:
                     for messages in exchange.stage.run([] if frame is None else [frame]):
                         for message in messages_of(messages):
@@ -103,6 +120,10 @@ class Streamed:
             for shard, blob in sent[id(self.stages[-1].stage)]
             for event in self._events(shard, _sent_frame([(shard, blob)]))
         ]
+
+    def _framed(self, events: Sequence[Any]) -> Any:
+        """Return the frame of what a task has; a CTI alone is an event, so that any stream can be ended."""
+        return frame_of(events) if all(isinstance(each, Cti) for each in events) else self._frame(events)
 
     def _computed(self, part: Node) -> Flow:
         """Return the rows of a part of the plan over static sources, in a random order."""
@@ -168,8 +189,5 @@ def _source_of(exchange: Exchange) -> str:
 
 def _insertions(rows: Sequence[Any], kind: Any) -> Any:
     """Return rows of a history as a frame of insertions without ids."""
-    n = len(rows)
     le, re = (pa.array([getattr(row, name) for row in rows], pa.int64()) for name in ("le", "re"))
-    never, payloads = pa.array([sd.INFINITY] * n, pa.int64()), encode([row.payload for row in rows], kind)
-    names = ["kind", "id", "le", "re", "re_new", "p"]
-    return pa.RecordBatch.from_arrays([pa.array(["insert"] * n), pa.nulls(n, pa.string()), le, re, never, payloads], names)
+    return pa.RecordBatch.from_pydict({"le": le, "re": re, "p": encode([row.payload for row in rows], kind)})

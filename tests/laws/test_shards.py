@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import history
-from streamdsl.errors import EventError, SchemaError
+from streamdsl.errors import EventError, SchemaError, TimeOverflow
 from streamdsl.plan.node import sources
 from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
@@ -38,7 +38,7 @@ from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.exchange import ExchangeStage, Route, SourceOrigin
 from streamdsl.spark.streaming.shard import in_valid_order
 from streamdsl.spark.streaming.wire import INSERT, to_ipc, unpack_output
-from tests.laws.sharded import TYPE, Streamed, frame_of
+from tests.laws.sharded import FRAMES, TYPE, Streamed
 
 
 def by_key(s: Any) -> Any:
@@ -310,16 +310,24 @@ def test_an_id_that_a_shard_uses_again_is_another_one_for_those_who_read() -> No
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "said"), [("kind", "gone", "its kind is 'gone'"), ("kind", None, "None"), ("le", None, "null")]
+    ("frames", "column", "value", "error", "said"),
+    [
+        ("events", "kind", "gone", SchemaError, "its kind is 'gone'"),
+        ("events", "kind", None, SchemaError, "None"),
+        ("events", "le", None, EventError, "null"),
+        ("lifetimes", "le", None, EventError, "null"),
+        ("points", "le", None, EventError, "null"),
+        ("points", "le", sd.INFINITY - 1, TimeOverflow, "leaves the range of times"),
+    ],
 )
-def test_rows_that_are_no_events_are_refused(column: str, value: Any, said: str) -> None:
-    frame = frame_of([Insert("a", 1, 5, {"k": "a", "v": 1}), Cti(3)])
+def test_rows_that_are_no_events_are_refused(frames: str, column: str, value: Any, error: type[Exception], said: str) -> None:
+    frame = FRAMES[frames]([Insert("a", 1, 5, {"k": "a", "v": 1}), Insert("b", 2, 5, {"k": "b", "v": 1})])
     place = frame.schema.names.index(column)
     wrong = frame.set_column(place, column, pa.array([value, frame.column(place)[1].as_py()], frame.schema.field(column).type))
     way = Route("s", sd.source("s").plan(), SinglePartition(), TYPE, (0,))
     route = ExchangeStage(SourceOrigin("s", payload_of(TYPE, None), None, "tick"), (way,))
-    assert len(list(route.run([frame]))) == 3
-    with pytest.raises((EventError, SchemaError), match=said):
+    assert len(list(route.run([frame]))) == 2
+    with pytest.raises(error, match=said):
         list(route.run([wrong]))
 
 
@@ -368,17 +376,50 @@ def test_a_clock_moves_a_source_that_has_no_rows_while_others_have() -> None:
         assert streamed.cti == 20
 
 
+@pytest.mark.parametrize("name", QUERIES)
+@examples(5)
+@given(
+    histories(),
+    histories(),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(0, 99),
+    st.booleans(),
+    st.sampled_from(["speculative", "final"]),
+)
+def test_rows_without_kinds_are_insertions(
+    name: str, left: CHT[Any], right: CHT[Any], n_shards: int, n_batches: int, seed: int, ends: bool, emit: Any
+) -> None:
+    """A frame without kinds has no ids either, and where it has no ends its rows are points."""
+    query = QUERIES[name](S, T)
+    streamed = Streamed(query, n_shards, emit, seed, frames="lifetimes" if ends else "points")
+    rows = {"s": left, "t": right}
+    inputs = {
+        source: CHT.from_rows([(le, re if ends else le + 1, payload) for le, re, payload in rows[source]])
+        for source in streamed.sources
+    }
+    batches = {
+        source: list(parts_of([Insert(n, *row) for n, row in enumerate(history)], n_batches))
+        for source, history in inputs.items()
+    }
+    sent = [e for n in range(n_batches) for e in streamed.batch({source: parts[n] for source, parts in batches.items()})]
+    sent += streamed.batch({source: [Cti(sd.INFINITY)] for source in inputs})
+    assert_cht_equal(CHT.from_events(sent), denote(query.on_spark(None)._plan, {**inputs, **streamed.static}))
+
+
+@pytest.mark.parametrize("frames", FRAMES)
 @pytest.mark.parametrize("on_violation", ["drop", "adjust"])
 @examples(12)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
 def test_rows_that_come_too_late_are_told_of(
-    on_violation: Any, rows: list[tuple[int, int]], shards: int, n: int, seed: int
+    on_violation: Any, frames: str, rows: list[tuple[int, int]], shards: int, n: int, seed: int
 ) -> None:
     """A shard drops or moves what a session would whose CTI moves after each micro-batch, and says so, from any stage."""
     source = sd.source("s", unit="tick", progress=sd.Progress.slack(2), on_violation=on_violation)
     query = source.group_by("k").snapshot_window().aggregate(n=sd.count()).snapshot_window().aggregate(m=sd.sum(lambda e: e.n))
-    streamed = Streamed(query, shards, seed=seed)
-    points = [Insert(f"{i}", le, le + life, {"k": "abc"[life % 3], "v": le}) for i, (le, life) in enumerate(rows)]
+    streamed = Streamed(query, shards, seed=seed, frames=frames)
+    lives = [(le, 1 if frames == "points" else life) for le, life in rows]
+    points = [Insert(f"{i}", le, le + life, {"k": "abc"[life % 3], "v": le}) for i, (le, life) in enumerate(lives)]
     told, sent = [], []
     for part in parts_of(points, n):
         told += [*part, Cti(max([-2, *(each.le - 2 for each in points[: points.index(part[-1]) + 1])]))] if part else []

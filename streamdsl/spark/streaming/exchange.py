@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import Batch, PointBatch
 from streamdsl.errors import EventError, SchemaError
 from streamdsl.plan.node import Node
 from streamdsl.sharding.partitioning import Partitioning, SinglePartition
@@ -19,9 +19,9 @@ from streamdsl.spark.codec import decode_table, encode_table
 from streamdsl.spark.column_types import ColumnType
 from streamdsl.spark.row_stage import PayloadColumn
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Message, messages_to_arrow, to_ipc, unpack_output
-from streamdsl.temporal import INFINITY, MIN_TIME, Progress, Unit, add_time
+from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Progress, Unit, add_time
 
-_KINDS: Final = pa.array(["insert", "retract"])
+_KINDS: Final = pa.array(["insert", "retract", "cti"])
 """The kinds of rows, each in the place of its number."""
 _TIMES = ("le", "re", "re_new")
 
@@ -63,30 +63,42 @@ class SourceReader:
         self.passthrough: list[Any] = []
 
     def rows(self, batch: Any) -> Iterator[Any]:
-        """Yield the insertions and retractions of a batch."""
-        self._check(batch)
-        is_cti = pc.equal(batch.column("kind"), "cti")
-        cti = pc.max(pc.fill_null(batch.filter(is_cti).column("le"), INFINITY)).as_py()
-        self._cti = self._cti if cti is None else max(self._cti, int(cti))
-        rows = batch.filter(pc.invert(is_cti))
+        """Yield the insertions and retractions of a batch; one without kinds has insertions alone."""
+        columns = {name: batch.column(name) for name in ("id", *_TIMES) if name in batch.schema.names}
+        rows = pa.table({**columns, "p": batch.column(self._source.payload.column)})
+        starts = rows.column("le")
+        if "kind" in batch.schema.names:
+            kinds = self._kinds(batch.column("kind"))
+            self._take_ctis(starts.filter(pc.equal(kinds, CTI)))
+            rows = rows.add_column(0, "kind", kinds).filter(pc.not_equal(kinds, CTI))
+            starts = rows.column("le").filter(pc.equal(rows.column("kind"), INSERT))
         if not rows.num_rows:
             return
-        kinds = pc.index_in(rows.column("kind"), _KINDS).cast(pa.int8())
-        starts = pc.max(rows.column("le").filter(pc.equal(kinds, INSERT))).as_py()
-        self._latest = starts if self._latest is None or starts is None else max(self._latest, starts)
+        self._check_starts(rows)
+        if (latest := pc.max(starts).as_py()) is not None:
+            self._latest = latest if self._latest is None else max(self._latest, latest)
+            if "re" not in columns:
+                add_time(latest, CHRONON)
         self._count += rows.num_rows
-        columns = {name: rows.column(name) for name in ("id", *_TIMES)}
-        yield pa.table({"kind": kinds, **columns, "p": rows.column(self._source.payload.column)})
+        yield rows
 
-    def _check(self, batch: Any) -> None:
-        """Raise `SchemaError` for a row of an unknown kind, `EventError` for one without an LE; shards check the rest."""
-        name, kinds = self._source.name, batch.column("kind")
-        for kind in pc.unique(kinds).to_pylist():
-            if kind not in ("insert", "retract", "cti"):
-                known = "insert, retract or cti"
-                raise SchemaError(f"a row of the source {name!r} is refused: its kind is {kind!r}, not {known}")
-        for row in batch.filter(pc.and_(pc.not_equal(kinds, "cti"), pc.is_null(batch.column("le")))).slice(0, 1).to_pylist():
-            raise EventError(row, "its le is null", where=name, hint="only an end may be null: it means INFINITY")
+    def _kinds(self, kinds: Any) -> Any:
+        """Return the numbers of kinds; raises `SchemaError` for one that is unknown."""
+        numbers = pc.index_in(kinds, _KINDS).cast(pa.int8())
+        for kind in pc.unique(kinds.filter(pc.is_null(numbers))).to_pylist():
+            known = "insert, retract or cti"
+            raise SchemaError(f"a row of the source {self._source.name!r} is refused: its kind is {kind!r}, not {known}")
+        return numbers
+
+    def _take_ctis(self, ctis: Any) -> None:
+        cti = pc.max(pc.fill_null(ctis, INFINITY)).as_py()
+        self._cti = self._cti if cti is None else max(self._cti, int(cti))
+
+    def _check_starts(self, rows: Any) -> None:
+        """Raise `EventError` for a row without an LE; shards check the rest."""
+        if rows.column("le").null_count:
+            (row,) = rows.filter(pc.is_null(rows.column("le"))).slice(0, 1).to_pylist()
+            raise EventError(row, "its le is null", where=self._source.name, hint="only an end may be null: it means INFINITY")
 
     def progress_messages(self) -> Iterator[Message]:
         """Yield the largest CTI of the rows, and the CTI that the progress policy derives from their largest LE and number."""
@@ -223,23 +235,28 @@ class _RouteSender:
         route = self._route
         if self._as_it_is and isinstance(route.partitioning, SinglePartition):
             return [Message(route.shards[0], route.name, blob=to_ipc(rows))]
-        batch = self._after_pushdown(rows)
+        batch = self._router.passed(self._batch_of(rows))
         if not len(batch):
             return []
-        sent = rows.take(pa.array(batch.ids))
-        places = self._router.shard_indexes(batch, sent.column("id"), len(route.shards))
-        if not self._as_it_is:
-            sent = sent.set_column(5, "p", encode_table(batch.table, route.out))
-        order = np.argsort(places, kind="stable")
+        ids = rows.column("id").take(pa.array(batch.ids)) if "id" in rows.column_names else pa.nulls(len(batch), pa.string())
+        places = self._router.shard_indexes(batch, ids, len(route.shards))
+        order = np.argsort(places.astype(np.min_scalar_type(len(route.shards))), kind="stable")  # 16 bits are sorted by radix
         stops = np.searchsorted(places[order], np.arange(len(route.shards) + 1)).tolist()
-        ordered = sent.take(pa.array(order))
+        sent = rows if self._as_it_is else rows.drop_columns(["p"])
+        ordered = sent.take(pa.array(batch.ids[order]))
+        if not self._as_it_is:
+            ordered = ordered.append_column("p", encode_table(batch.table.take(order), route.out))
         parts = [(shard, ordered.slice(a, b - a)) for shard, a, b in zip(route.shards, stops, stops[1:], strict=False) if b > a]
         return [Message(shard, route.name, blob=to_ipc(part)) for shard, part in parts]
 
-    def _after_pushdown(self, rows: Any) -> Batch:
-        """Return the rows after pushdown; their ids are their positions in `rows`."""
-        le, re, re_new = (rows.column(name).to_numpy() for name in _TIMES)
-        is_retraction = rows.column("kind").to_numpy() == RETRACT
+    def _batch_of(self, rows: Any) -> Batch:
+        """Return rows as changes; their ids are their positions in `rows`."""
         payloads = decode_table(rows.column("p").combine_chunks(), self._payload.type, self._payload.schema)
-        old, new = np.where(is_retraction, re, le), np.where(is_retraction, re_new, re)
-        return self._router.passed(Batch(np.arange(len(le)), le, old, new, payloads))
+        le, *ends = (rows.column(name).to_numpy() for name in _TIMES if name in rows.column_names)
+        if not ends:
+            return PointBatch(0, le, payloads)
+        if "kind" not in rows.column_names:
+            return Batch(np.arange(len(le)), le, le, ends[0], payloads)
+        is_retraction = rows.column("kind").to_numpy() == RETRACT
+        re, re_new = ends
+        return Batch(np.arange(len(le)), le, np.where(is_retraction, re, le), np.where(is_retraction, re_new, re), payloads)

@@ -149,12 +149,13 @@ class Shard:
         """Feed the session a source's rows, and yield the output; `cti` is the CTI that follows them."""
         payload = self._stage.inputs[source].payload
         table = decode_table(rows.column("p").combine_chunks(), payload.type, payload.schema)
-        ids = None if rows.column("id").null_count == rows.num_rows else rows.column("id").to_pylist()
-        kinds, le, re, re_new = (rows.column(name).to_numpy() for name in ("kind", "le", "re", "re_new"))
-        inserts = Inserts(ids, le, re, table)
-        if ids is None:
-            yield from self._output(self._session.feed(inserts, source))
+        if "kind" not in rows.column_names:
+            le, *ends = (rows.column(name).to_numpy() for name in ("le", "re") if name in rows.column_names)
+            yield from self._output(self._session.feed(Inserts(None, le, ends[0] if ends else None, table), source))
             return
+        kinds, le, re, re_new = (rows.column(name).to_numpy() for name in ("kind", "le", "re", "re_new"))
+        ids = rows.column("id").to_pylist()
+        inserts = Inserts(ids, le, re, table)
         events = in_valid_order(_events(kinds, ids, le, re, re_new, table)) if (kinds == RETRACT).any() else None
         try:
             yield from self._output(self._session.feed(inserts if events is None else events, source))
