@@ -328,7 +328,8 @@ class ScanOperator(Operator):
             self._sweep()
 
     def flush_deferred(self) -> None:
-        self._sweep()
+        if self._cleanup_credit:  # else nothing has come since the last sweep, and the module would be asked the same again
+            self._sweep()
 
     def _sweep(self) -> None:
         """Drop rows that are final, and groups whose state need not be kept."""
