@@ -156,7 +156,7 @@ def test_a_file_of_a_format_before_is_refused_with_the_remedy(format: int) -> No
     """The files were written by the versions that had these formats, of the same query."""
     with pytest.raises(
         CheckpointError,
-        match=rf"(?s)has format {format}, this streamdsl reads format 8\nHint: let the version .* or begin anew",
+        match=rf"(?s)has format {format}, this streamdsl reads format 9\nHint: let the version .* or begin anew",
     ):
         counts().restore(Path(__file__).with_name(f"format_{format}.checkpoint"))
 
@@ -211,7 +211,7 @@ def test_an_equal_query_that_is_written_elsewhere_is_the_same(tmp_path: Path) ->
 
 @pytest.mark.parametrize("emit", ["speculative", "watermark", "final", sd.emit.Emit(hold=3), sd.emit.Emit(every=2, max_delay=30)])
 def test_the_way_to_emit_and_the_options_come_from_the_file(tmp_path: Path, emit: Any) -> None:
-    options = {"attach": "on", "rewrite": ["fuse_selects"]}
+    options = {"attach": "on", "rewrite": ["share_equals"]}
     path = saved(counts(), tmp_path / "trips", emit=emit, engine_options=options)
     again = counts().restore(path)
     assert (again.emit, again.options) == (emit, options)
