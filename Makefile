@@ -21,6 +21,9 @@ NEWEST_PARTS := tests/transcripts tests/laws/test_tracing.py tests/unit/test_dee
 JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
 HAS_JAVA = $(shell test "0$(JAVA_VERSION)" -ge 17 2>/dev/null && echo yes)
+# A JVM that lives for seconds compiles in a hurry, and does not check Spark's classes.
+notebooks doctest: export JDK_JAVA_OPTIONS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m \
+	-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote
 # Tests start many processes, which would each compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 

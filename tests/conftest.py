@@ -1,4 +1,4 @@
-"""What tests share: the number of random examples, where files are, which tests on Spark share a process, and what is garbage."""
+"""What tests share: the number of random examples, where files are, which tests share a process, and what is garbage."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Return a scheduler that gives all tests on Spark to one process: a session takes long to start, and to warm up.
 
-    Tests of one story share what they do, too. They are known by their files: with pytest 9.2, xdist 3.8 does not see the groups
-    of marks.
+    So are the tests of one story, or of one function with many cases: to hand them out one by one costs more than most of them
+    take, for what is given away is counted anew each time. The test of a cluster has a Spark of its own, so that it may run
+    beside the others. All are known by their files and names: with pytest 9.2, xdist 3.8 does not see the groups of marks.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if "/stories/" in file or "/typing/" in file:
+            if "/stories/" in file or "/typing/" in file or file.endswith("/test_cluster.py"):
                 return file
-            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid
+            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid.partition("[")[0]
 
     return Together(config, log)
