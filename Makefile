@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+# One process of the tests has all of Spark, and waits for it about half of the time.
+TEST_WORKERS ?= $(shell echo $$(($(WORKERS) + 1)))
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -58,7 +60,7 @@ demo: $(READY) ## the real flights out of New York, locally and on Spark (ARGS=-
 	@$(BIN)/python -m streamdsl demo $(ARGS)
 
 test: java $(READY) ## all tests
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup $(ARGS)
 
 laws: $(READY) ## the laws alone (LAW_EXAMPLES=50000: that many random examples of each instead of the fixed ones)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup tests/laws $(ARGS)
