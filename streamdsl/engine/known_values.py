@@ -16,6 +16,8 @@ class KnownValues:
 
     def __init__(self) -> None:
         self._first: ref[ColumnSource] | None = None
+        self._is_alone = True
+        """Whether only one source has been seen."""
         self._book: tuple[Codebook, CodeNumbers] | None = None
         """The latest codebook, and the numbers of its codes."""
         self._n_waited = 0
@@ -37,7 +39,7 @@ class KnownValues:
         They may wait where no others can be like them: all `n_values` that have numbers are of the same source.
         """
         self._first = self._first or ref(source)
-        is_alone = self._first() is source and self._n_waited == n_values  # in a union two sources take turns
-        found = source.deferred_values(codes) if is_alone else None
+        self._is_alone &= self._first() is source  # in a union two sources take turns
+        found = source.deferred_values(codes) if self._is_alone and self._n_waited == n_values else None
         self._n_waited += 0 if found is None else found.size
         return found
