@@ -25,7 +25,7 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.query_session import Session
 
-FORMAT: Final = 9
+FORMAT: Final = 8
 """Format 1 named functions and any loaded class, format 2 held rows back by another rule, formats 3 and 4 had other class names.
 
 In format 5 variances kept values, format 6 knew no subscriptions and no origins of CTIs, format 7 counted no retractions.

@@ -156,7 +156,7 @@ def test_a_file_of_a_format_before_is_refused_with_the_remedy(format: int) -> No
     """The files were written by the versions that had these formats, of the same query."""
     with pytest.raises(
         CheckpointError,
-        match=rf"(?s)has format {format}, this streamdsl reads format 9\nHint: let the version .* or begin anew",
+        match=rf"(?s)has format {format}, this streamdsl reads format 8\nHint: let the version .* or begin anew",
     ):
         counts().restore(Path(__file__).with_name(f"format_{format}.checkpoint"))
 
