@@ -93,8 +93,9 @@ def over(query: Query, data: Data, progress: Any = None) -> Any:
 def load_kernels() -> None:
     """Load the compiled loops, as they are in a process through which many rows have come."""
     from streamdsl.engine.columnar.kernels import DIGIT_ADDER, DIGIT_SUMMER
+    from streamdsl.expr.encoding import INTEGER_ENCODER
 
-    for kernel in (DIGIT_ADDER, DIGIT_SUMMER):
+    for kernel in (DIGIT_ADDER, DIGIT_SUMMER, INTEGER_ENCODER):
         kernel.load()
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from importlib import import_module
+from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +23,12 @@ from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.time import Ticks
 from streamdsl.temporal.value_arrays import distinct
+
+_MANY: Final = 256
+"""So many values are ranked by Arrow, where it is there."""
+_BY_VALUE: Final = (str, int, bool, Decimal)
+_BY_REPR: Final = (date, datetime, time, timedelta, bytes, UUID)
+"""The types of values whose order is that of their `repr`s."""
 
 
 def ordered(batch: Batch) -> Batch:
@@ -147,6 +158,48 @@ def _ranked(column: Column) -> Column:
     if typed.dtype != object:
         return typed
     kinds = distinct(map(type, values))
+    found = _arrow_ranks(values, kinds) if len(values) >= _MANY else None
+    if found is not None:
+        return found
     keys = values if kinds == {str} else list(map(payload_order, values))
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))
+
+
+def _arrow_ranks(values: list[Any], kinds: set[type]) -> Column | None:
+    """Return the ranks of many values of one type and None, where Arrow is there and has them in the same order; else None."""
+    arrow, (kind, *others) = sys.modules.get("pyarrow"), kinds - {type(None)} or {type(None)}
+    if arrow is None or others or kind not in (*_BY_VALUE, *_BY_REPR):
+        return None
+    if kind is Decimal:
+        return None if None in values else _float_ranks(values)
+    if kind in _BY_REPR:
+        values = [None if value is None else repr(value) for value in values]
+    try:
+        array = arrow.array(values)
+    except (arrow.ArrowException, ValueError, OverflowError):  # a lone surrogate, or an integer beyond int64
+        return None
+    compute = import_module("pyarrow.compute")
+    order = compute.sort_indices(array)
+    ordered = array.take(order)
+    is_first = compute.not_equal(ordered[1:], ordered[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order.to_numpy()] = np.cumsum(np.append(True, is_first))
+    if array.null_count:
+        ranks[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return ranks
+
+
+def _float_ranks(values: list[Any]) -> Column | None:
+    """Return the ranks of numbers that are different floats too, which are in the same order; else None."""
+    try:
+        floats = np.array(list(map(float, values)))
+    except (ValueError, OverflowError):  # a signalling NaN
+        return None
+    order = np.argsort(floats)
+    ordered = floats[order]
+    if not (np.isfinite(floats).all() and (ordered[1:] != ordered[:-1]).all()):
+        return None
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks

@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cached_property
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
 from streamdsl.expr.arrow_buffers import as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, ColumnSource, EncodedSource, Rows, dense_codes
 from streamdsl.temporal.time import Ticks
+
+_TABLE_SIZE: Final = 2**16
+"""The first size of a hash table; few distinct values then fit into the processor's cache."""
 
 
 class NumericSource(ColumnSource):
@@ -131,7 +136,15 @@ def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
 
 
 def _encode_by_hash(values: Ticks) -> tuple[Rows, Ticks] | None:
-    """Return what `integer_codes` does, in order of first appearance; None if Arrow is not loaded."""
+    """Return what `integer_codes` does, in order of first appearance; None if neither numba nor Arrow is loaded."""
+    coder = INTEGER_ENCODER.over(len(values))
+    if coder is not None:
+        codes, size, number = np.empty(len(values), dtype=np.intp), _TABLE_SIZE, -1
+        while number < 0:
+            found = np.empty(size // 2, dtype=np.int64)
+            number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
+            size *= 8
+        return codes, found[:number].copy()
     if "pyarrow" not in sys.modules:
         return None
     encoded = as_arrow(values).dictionary_encode()
@@ -145,3 +158,35 @@ def _encode_by_sort(values: Ticks) -> tuple[Rows, Ticks]:
     codes = np.empty(len(values), dtype=np.intp)
     codes[order] = np.cumsum(is_first) - 1
     return codes, ordered[is_first.nonzero()[0]]
+
+
+def encode_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
+    """Write a code for each integer, in order of first appearance, and each code's integer into `found`; return how many.
+
+    `table` is an open-addressing hash table: full of -1, its length a power of two. The result is -1 if it is too small: at least
+    half of it must stay empty.
+
+    >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
+    >>> encode_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
+    2
+    >>> found[:2].tolist(), codes.tolist()
+    ([70, 50], [0, 1, 0])
+    """
+    last, number = len(table) - 1, 0
+    for row in range(len(values)):
+        value = values[row]
+        mixed = (value ^ (value >> 31)) * 0x2545F491
+        place = (mixed ^ (mixed >> 29)) & last
+        while table[place] >= 0 and found[table[place]] != value:
+            place = (place + 1) & last
+        if table[place] < 0:
+            if number == len(found):
+                return -1
+            table[place] = number
+            found[number] = value
+            number += 1
+        codes[row] = table[place]
+    return number
+
+
+INTEGER_ENCODER: Final = kernel.Kernel(encode_integers)

@@ -20,7 +20,7 @@ from hypothesis import example, note
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.engine import batch, keys
+from streamdsl.engine import batch, keys, order
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
@@ -185,7 +185,12 @@ def small_limits(rng: Random) -> Iterator[None]:
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
         stack.enter_context(patch.object(keys, "_SPREAD", rng.choice([1, 1_024])))
         stack.enter_context(patch.object(keys, "_SPARSE", rng.choice([1, 64])))
+        stack.enter_context(patch.object(order, "_MANY", rng.choice([1, 256])))
         stack.enter_context(patch.object(batch, "SLICE", rng.choice([3, 17, 2**15])))
+        if rng.random() < 0.3:
+            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
+        else:
+            encoding.INTEGER_ENCODER.load()
         yield
 
 
@@ -195,7 +200,7 @@ def row_by_row() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(kernel, "COMPILE_FROM", 2**40))
         stack.enter_context(patch.object(kernel, "CALL_FROM", 2**40))
-        for module, name in ((keys, "_MANY"), (keys, "_SPREAD")):
+        for module, name in ((keys, "_MANY"), (keys, "_SPREAD"), (order, "_MANY")):
             stack.enter_context(patch.object(module, name, 2**40))
         yield
 
@@ -407,9 +412,13 @@ def test_keys_of_mixed_types_are_the_same_groups_many_at_once_as_one_by_one(seed
 
 
 @pytest.mark.parametrize("many", [1, 2**14])
-def test_codes_of_integers_are_equal_where_they_are(many: int) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -> None:
     rng = np.random.default_rng(3)
-    with patch.object(kernel, "COMPILE_FROM", many):
+    with patch.object(kernel, "COMPILE_FROM", many), patch.object(kernel, "CALL_FROM", many), ExitStack() as stack:
+        encoding.INTEGER_ENCODER.load()
+        if not compiled:
+            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
         for known in (
             np.arange(50),
             np.arange(50) << 40,

@@ -495,8 +495,6 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 NOTICED: dict[str, int] = {
-    "rows that are dropped are forgotten": 414,
-    "sessions forget that a module sees ends": 443,
     "filters that fail go below": 414,
     "filters go below windows of every kind": 200,
     "filters go below on every field": 590,
