@@ -281,6 +281,22 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
+        "a key that waits where another was forgotten is shown as that one",
+        "streamdsl/expr/deferred.py",
+        "                self._rows[places - made] = self._deferred_source.size + np.arange(values.size)\n",
+        "",
+        "keys_that_wait",
+        where="unit/engine",
+    ),
+    Sabotage(
+        "keys that are kept are known by the numbers of others",
+        "streamdsl/engine/keys.py",
+        "KnownValues.of(values, self.limit + kept)",
+        "KnownValues.of(values, self.limit + kept[::-1])",
+        "keys_that_wait",
+        where="unit/engine",
+    ),
+    Sabotage(
         "integers that come one by one are their own numbers though others lay far apart",
         "streamdsl/engine/keys.py",
         "return value if 0 <= value < self._own else",
@@ -339,6 +355,14 @@ SABOTAGES = (
         "keys_of_any_kind",
     ),
     Sabotage(
+        "values that wait are learned in another order than that of their numbers",
+        "streamdsl/engine/known_values.py",
+        "waiting.only(_ALL).row_fingerprints()",
+        "waiting.fingerprints(np.arange(waiting.size))",
+        "values_that_waited",
+        where="unit/engine",
+    ),
+    Sabotage(
         "a zero waits whatever its sign",
         "streamdsl/io/arrow_held.py",
         "and not (np.signbit(filled) & (filled == 0)).any()",
@@ -361,6 +385,13 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
+        "texts of one fingerprint are taken for each other",
+        "streamdsl/engine/known_values.py",
+        "numbers[~are_same(texts, self._texts.take(as_arrow(self._places[slots])))] = -1",
+        "pass",
+        "come_and_go",
+    ),
+    Sabotage(
         "keys are shown in the type that keys of another push have",
         "streamdsl/io/arrow_values.py",
         'array = arrow_array("", values) if len(kinds) == 1 else None',
@@ -378,8 +409,8 @@ SABOTAGES = (
     Sabotage(
         "groups that are far apart are counted in the wrong windows",
         "streamdsl/engine/columnar/slice_sums.py",
-        "places *= block.width",
-        "places *= block.width - 1",
+        "places <<= block.bits",
+        "places <<= block.bits - 1",
         "rows_are_counted",
     ),
     Sabotage(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -97,11 +98,17 @@ class PartNumbers:
         return self._shown.size - len(self._free)
 
     def before_saved(self) -> None:
-        """Make the values that wait, and remember their numbers by `payload_key`."""
+        """Make the values that wait, and remember their numbers by `payload_key`; till then they are known by fingerprints."""
         if (first := len(self._numbers)) < self._n_values:
-            values = self._shown[first:].tolist()
+            is_there = np.ones(self._shown.size, dtype=np.bool_)
+            is_there[:first] = False
+            if self._free:  # then none of the values has been made
+                is_there[self._free] = False
+                self._shown.put(np.array(self._free), None, self._shown.size)
+            places = flatnonzero(is_there)
+            values = self._shown[places].tolist()
             keys = _plain_keys(values, distinct(map(type, values)))
-            self._numbers.update(zip(keys, range(self.limit + first, self.limit + self._shown.size), strict=True))
+            self._numbers.update(zip(keys, (self.limit + places).tolist(), strict=True))
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
@@ -164,15 +171,20 @@ class PartNumbers:
         return numbers
 
     def _of_codes(self, source: ColumnSource, codes: Rows) -> Ticks:
-        """Return the numbers of the values of codes, which are looked at, or wait."""
-        may_wait = not (self._are_own or self._free)
-        if may_wait and (len(codes) >= _MANY or self._shown in _KNOWN):
-            waiting = _KNOWN.setdefault(self._shown, KnownValues()).waiting(source, codes, self._n_values)
-            if waiting is not None:
-                first = self._shown.size
-                self._shown.defer(waiting)
-                return self.limit + np.arange(first, self._shown.size)
-        return self._of_each(source.decoded(codes), source.size)
+        """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
+        if len(codes) < _MANY and self._shown not in _KNOWN:
+            return self._of_each(source.decoded(codes), source.size)
+        wait = None if self._are_own or (self._free and self._numbers) else self._waiting
+        look = partial(self._of_each, n_rows=source.size)
+        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, look, wait, self._n_values)
+
+    def _waiting(self, values: ColumnSource) -> Ticks:
+        """Return the numbers of new values, which are not made until they are read."""
+        behind = np.arange(self._shown.size, self._shown.size + values.size)
+        # The place of a value that has been read is not reused: values not made yet are behind it.
+        places = self._places(values.size) if self._shown.is_deferred else behind
+        self._shown.defer(values, places)
+        return self.limit + places
 
     def _places(self, count: int) -> Rows:
         """Return so many places of new values, those behind the others last."""
@@ -318,6 +330,10 @@ class PartNumbers:
         if not n_kept:
             self._numbers.clear()
             self._shown, self._free = Dictionary(), []
+            return
+        if not self._numbers and (found := self._shown.only(kept := flatnonzero(are_kept))) is not None:
+            (self._shown, values), self._free = found, flatnonzero(~are_kept).tolist()
+            _KNOWN[self._shown] = KnownValues.of(values, self.limit + kept)
             return
         self._shown = self._shown.copy()  # cached facts about held values are no longer valid
         if n_kept < self._n_values:

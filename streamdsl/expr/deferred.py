@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.temporal.payload import plain
+from streamdsl.temporal.time import Ticks
 from streamdsl.temporal.value_arrays import distinct, typed_array
 
 Column: TypeAlias = NDArray[Any]
@@ -58,7 +59,7 @@ def object_column(values: Sequence[Any]) -> Column:
 class Dictionary:
     """The values of codes: distinct, appended to as new ones arrive, with cached results of functions over all of them.
 
-    The values at the end may be deferred: they are those of `_deferred_source`. Values before them are in `_column`.
+    The values at the end may be deferred: rows `_rows` of `_deferred_source`. Values before them are in `_column`.
 
     >>> dictionary = Dictionary()
     >>> dictionary.put(0, "b", 1)
@@ -66,12 +67,14 @@ class Dictionary:
     ([0], None, [1, 0])
     """
 
-    __slots__ = ("__weakref__", "_column", "_deferred_source", "is_typed", "size")
+    __slots__ = ("__weakref__", "_column", "_deferred_source", "_rows", "is_typed", "size")
 
     def __init__(self, values: Column = _NO_VALUES, is_typed: bool = False) -> None:
         self._column = values
         self._deferred_source: ColumnSource | None = None
         """The source of the values at the end that have not been read."""
+        self._rows: Rows | None = None
+        """Which of its rows they are; None for all of them, in order."""
         self.size = len(values)
         self.is_typed = is_typed
         """Whether there may be integers, floats or bools among objects."""
@@ -83,6 +86,10 @@ class Dictionary:
         values = self._materialized()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
 
+    @property
+    def _deferred_rows(self) -> Rows | slice:
+        return _WHOLE if self._rows is None else self._rows
+
     def deferred(self, codes: Rows) -> AnyColumn:
         """Return the values of some codes, deferred if no value has been read."""
         return self[codes] if (held := self._deferred_column) is None else held[codes]
@@ -92,9 +99,18 @@ class Dictionary:
         return self._materialized()[code] if (held := self._deferred_column) is None else held[np.array([code])].column.item(0)
 
     @property
+    def is_deferred(self) -> bool:
+        """Whether there are values, and none of them has been read."""
+        return self._deferred_column is not None
+
+    @property
     def _deferred_column(self) -> DeferredColumn | None:
         """All values, if none of them has been read."""
-        return None if self._deferred_source is None or len(self._column) else DeferredColumn(self._deferred_source)
+        return (
+            None
+            if self._deferred_source is None or len(self._column)
+            else DeferredColumn(self._deferred_source, self._deferred_rows)
+        )
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
         """Store values at unused codes, all of which are below `stop`. O(values) amortized."""
@@ -110,24 +126,49 @@ class Dictionary:
         self._column = np.concatenate([self._column, values])
         self.size = len(self._column)
 
-    def defer(self, values: ColumnSource) -> None:
-        """Append the values of a source, without reading them.
+    def defer(self, values: ColumnSource, places: Rows) -> None:
+        """Store the values of a source at unused codes, without reading them.
+
+        The last of the codes are the next free ones. Earlier codes may be reused only if no value has been read.
 
         >>> dictionary = Dictionary()
-        >>> dictionary.defer(EncodedSource(np.array([1, 0]), object_column("ab")))
-        >>> dictionary.defer(EncodedSource(np.array([0, 1]), object_column("cd")))
+        >>> dictionary.defer(EncodedSource(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
+        >>> dictionary.defer(EncodedSource(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
         >>> dictionary[:].tolist(), dictionary.size
-        (['b', 'a', 'c', 'd'], 4)
+        (['b', 'c', 'd'], 3)
         """
         if len(self._column) > self.size:
             self._column = self._column[: self.size]
-        self._deferred_source = values if self._deferred_source is None else self._deferred_source.followed_by(values)
-        self.size += values.size
+        made, size = len(self._column), max(self.size, int(places[-1]) + 1)
+        are_again = int(places.min()) < self.size
+        if self._deferred_source is None:
+            self._deferred_source = values
+        else:
+            if are_again or self._rows is not None:
+                known = np.arange(self.size - made) if self._rows is None else self._rows
+                self._rows = np.concatenate([known, np.zeros(size - self.size, dtype=np.intp)])
+                self._rows[places - made] = self._deferred_source.size + np.arange(values.size)
+            self._deferred_source = self._deferred_source.followed_by(values)
+        self.size = size
+        if are_again:
+            _RESULTS.pop(self, None)
+
+    def only(self, places: Rows) -> tuple[Dictionary, ColumnSource] | None:
+        """Return a dictionary that keeps the values of some codes alone, and their source; None if values have been read.
+
+        The values of other codes are undefined in it, and must not be read.
+        """
+        if (held := self._deferred_column) is None:
+            return None
+        found, kept = Dictionary(), held.source.only(held[places].rows)
+        found._deferred_source, found.size, found._rows = kept, self.size, np.zeros(self.size, dtype=np.intp)
+        found._rows[places] = np.arange(len(places))
+        return found, kept
 
     def materialize(self) -> None:
         """Materialize the deferred values."""
         if self._deferred_source is not None:
-            values, self._deferred_source = self._deferred_source.values(_WHOLE), None
+            values, self._deferred_source, self._rows = self._deferred_source.values(self._deferred_rows), None, None
             self.is_typed |= not _TYPED.isdisjoint(distinct(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
@@ -135,6 +176,7 @@ class Dictionary:
         return None, {
             "_column": self._materialized(),
             "_deferred_source": None,
+            "_rows": None,
             "size": self.size,
             "is_typed": self.is_typed,
         }
@@ -151,7 +193,7 @@ class Dictionary:
         return (
             self[start:]
             if start < made or self._deferred_source is None
-            else DeferredColumn(self._deferred_source)[start - made :]
+            else DeferredColumn(self._deferred_source, self._deferred_rows)[start - made :]
         )
 
     def copy(self) -> Dictionary:
@@ -198,6 +240,19 @@ class Codebook(NamedTuple):
         return (self.place, self.n_codes) == (other.place, other.n_codes)
 
 
+class Fingerprints(NamedTuple):
+    """Integers that identify values among others of their kind, so that values seen before are recognized without being made.
+
+    Equal values have equal fingerprints, others have different ones; only those of texts may collide, so texts are compared too.
+    """
+
+    kind: str
+    are_null: Ticks
+    """1 for each null, else 0."""
+    integers: Ticks
+    texts: Any
+
+
 class ColumnSource(ABC):
     """What the rows of deferred columns are read from: values by row, or by code. Different values have different codes."""
 
@@ -225,9 +280,17 @@ class ColumnSource(ABC):
     def n_codes(self) -> int:
         """The largest code plus one."""
 
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        """Return the fingerprints of some codes; None if there are none, and values must be compared."""
+        return None
+
     @property
     def codebook(self) -> Codebook | None:
         """The identity of the dictionary, if later sources may share it; else None."""
+        return None
+
+    def row_fingerprints(self) -> Fingerprints | None:
+        """Return the fingerprints of all rows; None if there are none, or if codes are there already."""
         return None
 
     def deferred_values(self, codes: Rows) -> ColumnSource | None:
@@ -409,6 +472,12 @@ class EncodedSource(ColumnSource):
 
     def deferred(self, codes: Rows) -> AnyColumn:
         return self.dictionary.deferred(codes)
+
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        values = self.decoded(codes)
+        if values.dtype.kind not in "if":
+            return None
+        return Fingerprints(values.dtype.name.rstrip("64"), np.zeros(len(codes), dtype=np.int64), values.view(np.int64), None)
 
     @property
     def n_codes(self) -> int:

@@ -18,11 +18,12 @@ from streamdsl.expr.deferred import (
     Column,
     ColumnSource,
     DeferredColumn,
+    Fingerprints,
     Rows,
 )
 from streamdsl.expr.encoding import NumericSource, integer_codes
 from streamdsl.expr.table import every
-from streamdsl.io.arrow_bits import bits, bytes_of, is_text, of_bits
+from streamdsl.io.arrow_fingerprints import bits, bytes_of, fingerprints, is_text, of_bits
 from streamdsl.io.arrow_ranks import ranks
 from streamdsl.io.from_arrow import arrow_values
 
@@ -69,6 +70,9 @@ class ArrowSource(ColumnSource):
     def decoded(self, codes: Rows) -> Column:
         return arrow_values(pa.chunked_array([self._taken(codes)]))
 
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        return fingerprints(self._taken(codes))
+
     @property
     def codebook(self) -> Codebook | None:
         if not pa.types.is_dictionary(self.array.type):
@@ -80,6 +84,9 @@ class ArrowSource(ColumnSource):
     @property
     def is_coded(self) -> bool:
         return "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
+
+    def row_fingerprints(self) -> Fingerprints | None:
+        return None if self.is_coded else fingerprints(self.array_of(slice(None)))
 
     def only(self, rows: Rows | slice) -> ArrowSource:
         return ArrowSource(pa.chunked_array([self.array_of(rows)]))
@@ -176,7 +183,7 @@ def _as_python_has_it(array: Any) -> Any:
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
         floats = array.cast(pa.float64())
         filled = as_numpy(floats)
-        # NaNs may differ in their bits, zeros in their sign: equal keys with different codes.
+        # NaNs may differ in their bits, zeros in their sign: equal keys with different fingerprints.
         return floats if every(filled == filled) and not (np.signbit(filled) & (filled == 0)).any() else None
     return array.cast(pa.int64()) if pa.types.is_integer(kind) and bits(array) is not None else None
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy
 from streamdsl.expr.deferred import Column, Rows
 from streamdsl.expr.table import flatnonzero
-from streamdsl.io.arrow_bits import bits
+from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.temporal.time import Ticks
 
 _MINUTE: Final = 60_000_000

@@ -19,7 +19,7 @@ from streamdsl.expr.deferred import AnyColumn, Column, DeferredColumn, Dictionar
 from streamdsl.expr.lists import items_of, list_source
 from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Table
-from streamdsl.io.arrow_bits import bits
+from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
