@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.columnar.accumulator_columns import AccumulatorColumns
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
-from streamdsl.engine.pairs import distinct_pairs, span_of, spread
-from streamdsl.engine.sorting import stable_order
+from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of, spread
+from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.engine.window_budget import WindowBudget
-from streamdsl.expr.encoding import ordered_codes
+from streamdsl.expr.encoding import integer_codes, ordered_codes
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
+
+_BITS: Final = 63
 
 
 class Combined(NamedTuple):
@@ -31,8 +33,11 @@ def combine_windows(parts: Sequence[Pending], budget: WindowBudget) -> Combined:
     block = _Block.of(parts)
     if block.is_dense and all(map(_is_plain, parts)):
         return _dense(parts, block)
+    are_single = all(part.is_single for part in parts)
+    if are_single and block.is_packable:
+        return _packed(parts, block)
     rows = Pending.concat(parts)
-    if all(part.is_single for part in parts):
+    if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
         totals = AccumulatorColumns(len(pairs))
         totals.add(pairs.index, rows.terms)
@@ -61,6 +66,16 @@ class _Block(NamedTuple):
         """Whether it has not many more places than there are rows."""
         return (self.n + 1) * self.width <= 2 * self.rows + 1024
 
+    @property
+    def bits(self) -> int:
+        """The bits of a group's place."""
+        return (self.width - 1).bit_length()
+
+    @property
+    def is_packable(self) -> bool:
+        """Whether a window and a group fit into one integer."""
+        return self.n.bit_length() + self.bits < _BITS
+
 
 def _dense(parts: Sequence[Pending], block: _Block) -> Combined:
     """Sum up rows in an array with a place for each window and group."""
@@ -83,6 +98,29 @@ def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
     places += groups
     places -= block.lowest
     return places
+
+
+def _packed(parts: Sequence[Pending], block: _Block) -> Combined:
+    """Sum up rows by integers that hold both the window and the group: sorted if rows are only counted, else hashed."""
+    flat = np.empty(block.rows, dtype=np.int64)
+    stops = np.cumsum([len(part.lo) for part in parts]).tolist()
+    for part, stop in zip(parts, stops, strict=True):
+        places = flat[stop - len(part.lo) : stop]
+        np.subtract(part.lo, block.first, out=places)
+        places <<= block.bits
+        places += part.groups
+        places -= block.lowest
+    if all(part.terms.counts_rows for part in parts):
+        found, counts = counted_runs(ascending(flat))
+        totals = AccumulatorColumns(len(counts))
+        for term in parts[0].terms.parts:
+            totals.add_sums(term.column, counts, block.rows)
+    else:
+        index, found = integer_codes(flat)
+        totals = AccumulatorColumns(len(found))
+        for part, stop in zip(parts, stops, strict=True):
+            totals.add(index[stop - len(part.lo) : stop], part.terms)
+    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, totals)
 
 
 def _is_plain(part: Pending) -> bool:
