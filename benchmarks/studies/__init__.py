@@ -1,1 +1,1 @@
-"""Measurements of parts of the engine, without peers: `python -m benchmarks.studies.windows`, `... .modules`."""
+"""Measurements of parts of the engine, without peers: `python -m benchmarks.studies.windows`, `... .modules`, `... .panes`."""

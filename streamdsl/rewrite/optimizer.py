@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.rewrite.clip_right import clip_right
+from streamdsl.rewrite.fuse_filters import fuse_filters
+from streamdsl.rewrite.fuse_selects import fuse_selects
 from streamdsl.rewrite.narrow_to_reads import narrow_to_reads
 from streamdsl.rewrite.prune_columns import prune_columns
 from streamdsl.rewrite.push_filter_below_groups import push_filter_below_groups
@@ -18,6 +20,8 @@ from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
 from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, RuleContext
 from streamdsl.rewrite.share_equals import share_equals
+from streamdsl.rewrite.share_panes import share_panes
+from streamdsl.rewrite.share_transposed import share_transposed
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
     (
@@ -27,10 +31,13 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         push_filter_below_union,
         push_filter_below_lifetimes,
         push_filter_below_select,
+        fuse_selects,
+        fuse_filters,
         clip_right,
     ),
     (narrow_to_reads, prune_columns),
-    (share_equals,),
+    (share_equals, share_transposed),
+    (share_panes,),
 )
 """The rules by phase. The rules of a phase are tried in this order on each node, inputs before their readers; a phase is tried
 only when no rule of an earlier phase fires."""

@@ -150,6 +150,7 @@ NOT_PUBLIC: Final = frozenset(
         "streamdsl.udm.invoke.member_order",
         "streamdsl.windows.sequences.numbers.Given",
         "streamdsl.windows.sequences.numbers.exact",
+        "streamdsl.windows.sequences.transposing.synchronous",
         "streamdsl.windows.sequences.view.Tuple",
     }
 )

@@ -7,10 +7,10 @@ moment on when the later one has created its first window.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from streamdsl.windows.sequences import AnySequence, Linear, View
 from streamdsl.windows.sequences.numbers import Given, exact
+from streamdsl.windows.sequences.transposing import synchronous
 from streamdsl.windows.sequences.view import Tuple
 
 
@@ -33,28 +33,10 @@ def transposable(ws1: AnySequence, t0: Given, ws2: AnySequence, t1: Given, tuple
     if first.start[0] != second.start[0] or first.end[0] != second.end[0]:
         return False
     if first.domain == "time":
-        return _synchronous(first, second, 0, later)
+        return synchronous(first, second, 0, later)
     view = View(tuples, start)
     hidden = view.first_from(later)
-    return _synchronous(first, second, hidden, 0) and (_ends_with_batches(first, view) or _is_never_cut(first, second, hidden))
-
-
-def _synchronous(first: Linear, second: Linear, hidden: int, least: int | Fraction) -> bool:
-    """Say whether two sequences with the same slopes and rate have the same windows from the second's first window on.
-
-    In the terms of property 4 `hidden` is D; `least` is the smallest bound of the second sequence, at which windows are cut.
-
-    >>> _synchronous(Linear((1, 0), (1, 3), 1), Linear((1, 5), (1, 8), 1), 0, 5)
-    True
-    """
-    (a, b), (c, d), rate = first.start, first.end, first.rate
-    assert rate is not None
-    windows = Fraction(second.end[1] - d + hidden) / rate
-    if windows.denominator != 1 or windows < 0 or (windows and c != rate):
-        return False
-    if a:
-        return second.start[1] == b + a * windows - hidden
-    return max(least, second.start[1]) == max(least, b - hidden)
+    return synchronous(first, second, hidden, 0) and (_ends_with_batches(first, view) or _is_never_cut(first, second, hidden))
 
 
 def _ends_with_batches(sequence: Linear, view: View) -> bool:

@@ -45,6 +45,15 @@ def best(s: Any) -> Any:
     return s.tumbling_window(5).apply(Best())
 
 
+def slid(s: Any, start: int | None, **how: Any) -> Any:
+    how = {"partial": False} | how
+    return s.windows(sd.astral.range_slide(4, 2, **how), start=start).aggregate(n=sd.count(), v=sd.max(lambda e: e.v))
+
+
+def in_line(s: Any, start: int, offset: int, slope: int = 3, rate: int = 3) -> Any:
+    return s.windows(sd.astral.linear((slope, offset), (3, offset + 5), rate), start=start).aggregate(n=sd.count())
+
+
 def doubled(results: Any) -> Any:
     return results.where(lambda e: e.k == "a").union(results)
 
@@ -80,6 +89,7 @@ def on_two_lines(s: Any) -> Any:
 
 
 SAMPLED, BEST = Sampled(), Best()
+AT_END = {"output": sd.Output.POINT_AT_END}
 
 
 def pairs(s: Any) -> Any:
@@ -103,6 +113,14 @@ def two(stream: Any, first: Build = fives, second: Build = fifteens, **aggregate
 def of(stream: Any, query: Build) -> Any:
     """Return a query that reads a stream several times."""
     return query(stream)
+
+
+def numbers() -> dict[str, Any]:
+    return {"total": sd.sum(lambda e: e.v), "mean": sd.avg(lambda e: e.v), "n": sd.count(lambda e: e.v)}
+
+
+def with_none(s: Any) -> Any:
+    return s.select(k=lambda e: e.k, v=lambda e: sd.when(e.v == 0).then(None).otherwise(e.v))
 
 
 def none_before_5(s: Any) -> Any:
@@ -220,6 +238,18 @@ FIRES: dict[str, dict[str, Build]] = {
             s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: (e.k != "c") & (e.n != 7))
         ),
     },
+    "fuse_selects": {
+        "a renamed field": lambda s: s.select(w=lambda e: e.v, k=lambda e: e.k).select(x=lambda e: e.w + e.w),
+        "a computed field": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + 1),
+        "a field that fails is not read": lambda s: s.select(w=lambda e: e.v // 0, k=lambda e: e.k).select(k=lambda e: e.k),
+        "three": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: e.w - 1).select(k=lambda e: e.x),
+        "to a scalar": lambda s: s.select(w=lambda e: e.v > 0).select(lambda e: sd.not_(e.w)),
+        "of a scalar": lambda s: s.select(lambda e: e.v > 0).select(n=lambda e: e),
+    },
+    "fuse_filters": {
+        "two": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a"),
+        "three": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a").where(lambda e: e.v != 3),
+    },
     "share_equals": {
         "windows": lambda s: totals(s).union(totals(s).shift(5)),
         "written on two lines": on_two_lines,
@@ -234,6 +264,68 @@ FIRES: dict[str, dict[str, Build]] = {
         "filters inside of groups": lambda s: s.group_by("k").apply(lambda g: points(g).union(points(g).shift(5))),
         "a function of the user": lambda s: alike(lambda: s.where(lambda e: short(e.k)).to_points()),
         "both are the same": lambda s: totals(s).union(totals(s)),
+    },
+    "share_panes": {
+        "counts": lambda s: two(s.to_points(), n=sd.count()),
+        "minima and maxima": lambda s: two(s.to_points(), lo=sd.min(lambda e: e.v), hi=sd.max(lambda e: e.v)),
+        "sums and means of integers": lambda s: two(pairs(s), **numbers()),
+        "sums of computed integers": lambda s: two(pairs(s), n=sd.sum(lambda e: 2 - e.v * -e.v)),
+        "means of selected integers": lambda s: two(
+            pairs(s).select(w=lambda e: e.v + 1).where(lambda e: e.w != 0), n=sd.avg(lambda e: e.w)
+        ),
+        "of groups": lambda s: two(s.to_points().group_by("k"), n=sd.count(), hi=sd.max(lambda e: e.v)),
+        "of groups with two keys": lambda s: two(s.to_points().group_by(["k", "v"]), n=sd.count()),
+        "of groups, paired with the key": lambda s: of(
+            pairs(s).group_by("k"), lambda g: fives(g).aggregate(sd.count()).union(fifteens(g).aggregate(sd.count()))
+        ),
+        "a key of the window": lambda s: of(
+            s.to_points().group_by("k"),
+            lambda g: fives(g).aggregate(lambda w: {"z": w.key, "n": w.count()}).union(fifteens(g).aggregate(z=sd.count())),
+        ),
+        "inside of groups": lambda s: s.group_by("k").apply(lambda g: two(g.to_points(), n=sd.count())),
+        "filtered": lambda s: two(
+            pairs(s), n=sd.count(where=lambda e: e.v != 1), v=sd.avg(lambda e: e.v, where=lambda e: e.v != 1)
+        ),
+        "a filter that leaves nothing": lambda s: two(
+            pairs(s), hi=sd.max(lambda e: e.v, where=lambda e: e.k == "z"), n=sd.avg(lambda e: e.v, where=lambda e: e.k == "z")
+        ),
+        "other aggregates": lambda s: of(
+            pairs(s), lambda p: fives(p).aggregate(n=sd.max(lambda e: e.v)).union(fifteens(p).aggregate(n=sd.sum(lambda e: e.v)))
+        ),
+        "points at the end": lambda s: two(
+            s.to_points(), lambda p: fives(p, **AT_END), lambda p: fifteens(p, **AT_END), n=sd.count()
+        ),
+        "the same windows": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(n=sd.count()).union(fives(p).aggregate(n=sd.max(lambda e: e.v)))
+        ),
+        "an offset": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(6, 3, offset=-2), lambda p: p.tumbling_window(9, offset=1), n=sd.count()
+        ),
+        "one of three does not fit": lambda s: of(
+            s.to_points(), lambda p: two(p, n=sd.count()).union(p.tumbling_window(7).aggregate(n=sd.count()))
+        ),
+        "joined": lambda s: of(
+            s.to_points(),
+            lambda p: (
+                fives(p)
+                .aggregate(n=sd.count())
+                .join(fifteens(p).aggregate(n=sd.count()), select=lambda a, b: {"share": a.n / b.n})
+            ),
+        ),
+        "ends of windows": lambda s: two(fives(s, **AT_END).aggregate(v=sd.count()), n=sd.max(lambda e: e.v)),
+    },
+    "share_transposed": {
+        "a later start": lambda s: slid(s, -8).union(slid(s, 2)),
+        "an earlier start": lambda s: slid(s, 4).union(slid(s, -20)),
+        "three": lambda s: slid(s, -8).union(slid(s, -2), slid(s, 0)),
+        "a join": lambda s: slid(s, -8).join(slid(s, 0), on="n", select=lambda a, b: a.n + b.n),
+        "bounds by their times": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3)),
+        "windows that are the same from the first one on": lambda s: in_line(s, -9, -3).union(in_line(s, -5, -3)),
+        "an operator": lambda s: (
+            s.windows(sd.astral.range_slide(5, 5, partial=False), start=-10)
+            .apply(BEST)
+            .union(s.windows(sd.astral.range_slide(5, 5, partial=False), start=0).apply(BEST))
+        ),
     },
     "prune_columns": {
         "a join": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
@@ -361,6 +453,25 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         ),
         "read elsewhere too": lambda s: doubled(s.group_by("k").tumbling_window(5).aggregate(v=sd.count())),
     },
+    "fuse_selects": {
+        "a computed field is read twice": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + e.w),
+        "the second is opaque": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: str(e.w)),
+        "the field is opaque": lambda s: s.select(w=lambda e: str(e.v)).select(x=lambda e: e.w),
+        "the second reads the lifetime": lambda s: s.select(w=lambda e: e.v).select(lambda e, life: {"x": e.w, "y": life.le}),
+        "the first reads the lifetime": lambda s: s.select(lambda e, life: {"k": e.k, "y": life.re}).select(x=lambda e: e.k),
+        "the whole payload": lambda s: s.select(w=lambda e: e.v).select(lambda e: {"x": e}),
+        "read elsewhere too": lambda s: (lambda t: t.select(k=lambda e: e.k).union(t))(s.select(k=lambda e: e.k)),
+    },
+    "fuse_filters": {
+        "the second can fail": lambda s: s.where(lambda e: e.v != 1).where(lambda e: e.v > 0),
+        "the second fails": lambda s: with_none(s).where(lambda e: sd.not_(sd.is_none(e.v))).where(lambda e: e.v > 0),
+        "the second fails elsewhere": lambda s: with_none(s).where(lambda e: e.v != None).where(lambda e: e.v < 2),  # noqa: E711
+        "the first is no bool": lambda s: s.where(lambda e: e.v).where(lambda e: e.k == "a"),
+        "the second is no bool": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k),
+        "the second is opaque": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k in ("a", "b")),
+        "the first reads the lifetime": lambda s: s.where(lambda e, life: life.re > 4).where(lambda e: e.k == "a"),
+        "read elsewhere too": lambda s: doubled(s.where(lambda e: e.k == "a")),
+    },
     "share_equals": {
         "functions that look alike": lambda s: alike(lambda: s.where(lambda e: e.k in ("a", "b"))),
         "constants of other types": lambda s: (
@@ -372,6 +483,60 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         ),
         "a module that is not deterministic": lambda s: alike(lambda: s.tumbling_window(5).apply(SAMPLED)),
         "groups of another key": lambda s: grouped(s, "k").union(grouped(s, "v")),
+    },
+    "share_panes": {
+        "one window": lambda s: fives(s.to_points()).aggregate(n=sd.count()),
+        "events of any length": lambda s: two(s, n=sd.count()),
+        "longer durations": lambda s: two(s.alter_duration(2), n=sd.count()),
+        "sums of what may be floats": lambda s: two(s.to_points(), n=sd.sum(lambda e: e.v)),
+        "sums of quotients": lambda s: two(pairs(s), n=sd.sum(lambda e: e.v / 2)),
+        "sums of a field that is computed otherwise": lambda s: two(
+            s.select(lambda e: Pair(e.k, e.v / 2)).to_points(), n=sd.sum(lambda e: e.v)
+        ),
+        "a median beside a count": lambda s: two(s.to_points(), n=sd.count(), m=sd.median(lambda e: e.v)),
+        "a module of the user": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(Total()).union(fifteens(p).aggregate(Total()))
+        ),
+        "panes would be smaller than any hop": lambda s: two(
+            s.to_points(), lambda p: p.tumbling_window(4), lambda p: p.tumbling_window(6), n=sd.count()
+        ),
+        "offsets do not meet": lambda s: two(s.to_points(), fives, lambda p: p.tumbling_window(5, offset=2), n=sd.count()),
+        "windows with gaps": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(5, 10), lambda p: p.hopping_window(10, 20), n=sd.count()
+        ),
+        "snapshots": lambda s: two(s.to_points(), fives, lambda p: p.snapshot_window(), n=sd.count()),
+        "other rows": lambda s: (
+            fives(s.to_points()).aggregate(n=sd.count()).union(fifteens(s.shift(1).to_points()).aggregate(n=sd.count()))
+        ),
+        "other keys": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p.group_by("k")).aggregate(sd.count()).union(fifteens(p.group_by("v")).aggregate(sd.count())),
+        ),
+        "computed keys": lambda s: two(s.to_points().group_by(lambda e: e.v % 2), n=sd.count()),
+        "a maximum of the larger windows alone": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p).aggregate(n=sd.count()).union(p.hopping_window(20, 10).aggregate(n=sd.max(lambda e: e.k))),
+        ),
+        "an opaque window lambda": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(lambda w: min(w.count(), 2)).union(fifteens(p).aggregate(sd.count()))
+        ),
+    },
+    "share_transposed": {
+        "another phase": lambda s: slid(s, -8).union(slid(s, 1)),
+        "the first windows are cut": lambda s: slid(s, -8, partial=True).union(slid(s, 2, partial=True)),
+        "no start": lambda s: slid(s, None).union(slid(s, 2)),
+        "another offset": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -2)),
+        "another slope": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3, slope=2)),
+        "another rate": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3, rate=4)),
+        "another aggregate": lambda s: slid(s, -8).union(
+            s.windows(sd.astral.range_slide(4, 2, partial=False), start=2).aggregate(n=sd.count())
+        ),
+        "another stream": lambda s: slid(s, -8).union(slid(s.shift(1), 2)),
+        "by position": lambda s: (
+            s.windows(sd.astral.rows_slide(2, 2), start=-8)
+            .aggregate(n=sd.count())
+            .union(s.windows(sd.astral.rows_slide(2, 2), start=2).aggregate(n=sd.count()))
+        ),
     },
     "prune_columns": {
         "payloads are results": lambda s: s.semi_join(s.shift(1), on="k"),

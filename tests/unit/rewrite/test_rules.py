@@ -10,6 +10,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Select, Where, WindowAggregate, WindowApply, shift
+from streamdsl.plan.outputs import Outputs
 from streamdsl.rewrite import RULES, Mode, RuleContext, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
@@ -188,11 +189,9 @@ def test_the_choice_is_on_or_off(start: Build) -> None:
 
 def test_the_choice_may_be_rules_by_name() -> None:
     query = source().tumbling_window(5).apply(Best()).where(lambda e: e.k == "a").where(lambda e: e.v > 0)
-    assert query.run({"s0": []}, engine_options={"rewrite": ["share_equals"]}).cht() == sd.CHT([])
-    with pytest.raises(QueryError, match=r"there is no rule 'fuse'; the rules are: push_filter_below_module, .*share_equals"):
+    assert query.run({"s0": []}, engine_options={"rewrite": ["fuse_filters"]}).cht() == sd.CHT([])
+    with pytest.raises(QueryError, match=r"there is no rule 'fuse'; the rules are: push_filter_below_module, .*fuse_filters"):
         query.open(engine_options={"rewrite": ["fuse"]})
-    with pytest.warns(DeprecationWarning, match="there is no rule 'fuse_filters' any more"):
-        query.open(engine_options={"rewrite": ["fuse_filters", "share_equals"]})
 
 
 def test_explain_shows_the_steps() -> None:
@@ -243,6 +242,16 @@ def test_a_part_that_is_read_twice_is_drawn_once() -> None:
     text = joined.explain("reference").splitlines()
     assert len(text) <= 40 * 8
     assert sum(line.endswith(" (above)") for line in text) == 40 - 1
+
+
+def test_windows_over_the_same_points_have_panes_across_queries_too() -> None:
+    points = source().to_points().group_by("k")
+    minutes, hours = (points.tumbling_window(size).aggregate(lo=sd.min(lambda e: e.v)) for size in (5, 60))
+    rows = [sd.point(n, n, {"k": "ab"[n % 2], "v": -n if n % 7 else None}) for n in range(99)]
+    expected = [query.run({"s0": rows}, engine="reference").cht() for query in (minutes, hours)]
+    found = sd.composing.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
+    assert [found["minutes"].cht(), found["hours"].cht()] == expected
+    assert fired(Outputs((minutes.plan(), hours.plan()))) == ["share_panes"]
 
 
 def test_explain_says_nothing_of_sessions_where_they_are_rewritten_too() -> None:
