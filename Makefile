@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
-# One process of the tests has all of Spark, and waits for it about half of the time.
+# One process of the tests has all of Spark, and often waits for its JVM.
 TEST_WORKERS ?= $(shell echo $$(($(WORKERS) + 1)))
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)

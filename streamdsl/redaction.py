@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -11,20 +12,42 @@ _PASSWORD: Final = r"(?:passw(?:or)?d|passphrase|pwd)"
 _NAME: Final = rf"(?:{_PASSWORD}|secret|token|credentials?|(?:api|access|account|private)[_.\-]?key|key[_.\-]?pem)[\w.\-]{{0,64}}"
 _IS: Final = r"""(?:\s*=\s*|["']\s*:\s*|(?<=["'])\s*,\s*(?=["'])|["']\s*,\s*(?=["']))"""
 _SCHEME: Final = r"\b[a-z][a-z0-9+.\-]{0,31}://"
-_PATTERNS: Final = (  # bounded, so that a long text takes a time of its length
+_USER: Final = r"(?<![\w*])[^\s/:@'\"]{1,256}:(?!//|\d+[/,])[^\s@'\"]"
+_WORD: Final = r"(?<![^\s'\"])[^\s'\"]++"
+_BEFORE_AT: Final = r"(?<![^\s@'\"])[^\s@'\"]++(?=@[\w\[])"
+"""Words are found once and as long as they are, so that a long text takes a time of its length."""
+
+
+def _without_question(word: re.Match[str]) -> str:
+    """Return a word without what comes after the `?` of an address in it."""
+    scheme = re.search(_SCHEME, word[0], re.IGNORECASE)
+    place = -1 if scheme is None else word[0].find("?", scheme.end())
+    return word[0] if place < 0 or place + 1 == len(word[0]) else f"{word[0][: place + 1]}***"
+
+
+def _without_user(word: re.Match[str]) -> str:
+    """Return what stands before an `@` without the name and the password at its end; of an address the scheme is left."""
+    scheme, user = re.search(_SCHEME, word[0], re.IGNORECASE), re.search(_USER, word[0])
+    if scheme is not None:
+        return f"{word[0][: scheme.end()]}***"
+    return word[0] if user is None else f"{word[0][: user.start()]}***"
+
+
+_HIDDEN: Final = r"\1***"
+_PATTERNS: Final[tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]] = (
     # An address: what stands before its @, though there be slashes or spaces in it, and what comes after its ?.
-    rf"(?i)({_SCHEME})(?:[^\s/@:]{{0,256}}:(?!\d+(?:[\s/,?'\"]|$))[^\n@]{{0,512}}(?:@\S{{0,512}})?|\S{{0,1024}})(?=@)",
-    rf"(?i)({_SCHEME}[^\s'\"?]{{0,1024}}\?)[^\s'\"]+",
-    r"(?<![\w*])()[^\s/:@'\"]{1,256}:(?!//|\d+(?:[/,]|$))[^\s@'\"]{1,1024}(?=@[\w\[])",
+    (rf"(?i)({_SCHEME})(?:[^\s/@:]*:(?!\d+(?:[\s/,?'\"]|$))[^\n@]{{0,512}}(?:@\S{{0,512}})?|\S{{0,1024}})(?=@)", _HIDDEN),
+    (_WORD, _without_question),
+    (_BEFORE_AT, _without_user),
     # Settings and headers by their names.
-    rf"(?is)(\bauthorization[\"']?\s*[:,=]\s*)(?:{_VALUE}(?:\s+[^\s,;'\"]+)?)",
-    r"(?i)(\bbearer\s+)[^\s,;'\"]+",
-    rf"(?is)({_NAME}{_IS})(?:{_VALUE})",
-    rf"(?is)({_PASSWORD}:\s+)(?:{_VALUE})",
+    (rf"(?is)(\bauthorization[\"']?\s*[:,=]\s*)(?:{_VALUE}(?:\s+[^\s,;'\"]+)?)", _HIDDEN),
+    (r"(?i)(\bbearer\s+)[^\s,;'\"]+", _HIDDEN),
+    (rf"(?is)({_NAME}{_IS})(?:{_VALUE})", _HIDDEN),
+    (rf"(?is)({_PASSWORD}:\s+)(?:{_VALUE})", _HIDDEN),
     # What parsers quote of an address that they misread: a password with a slash or a space in it is taken for a port.
-    r"(\binteger value (?:as )?)(?:'[^']*'|\"[^\"]*\")",
-    r"(\b(?:missing \"=\" after|percent-encoded token:) )\"[^\"]*\"",
-    r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)",
+    (r"(\binteger value (?:as )?)(?:'[^']*'|\"[^\"]*\")", _HIDDEN),
+    (r"(\b(?:missing \"=\" after|percent-encoded token:) )\"[^\"]*\"", _HIDDEN),
+    (r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)", _HIDDEN),
 )
 
 
@@ -38,8 +61,8 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("host=db password='s3 cret', {'sasl.password': 's3cret', 'linger.ms': 5}")
     "host=db password=***, {'sasl.password': ***, 'linger.ms': 5}"
     """
-    for pattern in _compiled():
-        text = pattern.sub(r"\1***", text)
+    for pattern, hidden in _compiled():
+        text = pattern.sub(hidden, text)
     return text
 
 
@@ -89,5 +112,5 @@ def _rewritten(error: BaseException) -> BaseException:
 
 
 @cache
-def _compiled() -> tuple[re.Pattern[str], ...]:
-    return tuple(map(re.compile, _PATTERNS))
+def _compiled() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    return tuple((re.compile(pattern), hidden) for pattern, hidden in _PATTERNS)

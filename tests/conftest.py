@@ -43,9 +43,9 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Return a scheduler that gives all tests on Spark to one process: a session takes long to start, and to warm up.
 
-    So are the tests of one story, or of one function with many cases: to hand them out one by one costs more than most of them
-    take, for what is given away is counted anew each time. The test of a cluster has a Spark of its own, so that it may run
-    beside the others. All are known by their files and names: with pytest 9.2, xdist 3.8 does not see the groups of marks.
+    The tests of one story stay together, and so do the cases of one function: to hand these out one by one costs more than most
+    of them take, as xdist counts all that it has given away each time. The test of a cluster has a Spark of its own, so that
+    it may run beside the others. All are known by files and names: with pytest 9.2, xdist 3.8 does not see the groups of marks.
     """
     from xdist.scheduler import LoadScopeScheduling
 

@@ -201,27 +201,27 @@ def test_what_a_table_of_files_holds_is_what_went_in(seed: int) -> None:
             assert len(schemas) == 1
 
 
+def check_table(stream: Stream, connect: Any) -> None:
+    """Write a stream to a table, and compare after each micro-batch what it holds."""
+    table = DatabaseTable(connect, 'a "table"?')
+    for batch, events, meant in batches(stream):
+        table.write(events, batch)
+        assert (in_database(table, stream.kinds) if table.columns() else []) == meant
+
+
 @examples(60)
 @given(SEEDS)
 def test_what_a_table_of_a_database_holds_is_what_went_in(seed: int) -> None:
-    stream = Stream(Random(seed))
     with TemporaryDirectory() as folder:
-        table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/t.db"), 'a "table"?')
-        for batch, events, meant in batches(stream):
-            table.write(events, batch)
-            assert (in_database(table, stream.kinds) if table.columns() else []) == meant
+        check_table(Stream(Random(seed)), lambda: sqlite3.connect(f"{folder}/t.db"))
 
 
 @examples(10)
 @given(SEEDS)
 def test_what_a_table_of_duckdb_holds_is_what_went_in(seed: int) -> None:
     duckdb = pytest.importorskip("duckdb")
-    stream = Stream(Random(seed), OF_DUCKDB)
     with TemporaryDirectory() as folder:
-        table = DatabaseTable(lambda: duckdb.connect(f"{folder}/t.duckdb"), 'a "table"?')
-        for batch, events, meant in batches(stream):
-            table.write(events, batch)
-            assert (in_database(table, stream.kinds) if table.columns() else []) == meant
+        check_table(Stream(Random(seed), OF_DUCKDB), lambda: duckdb.connect(f"{folder}/t.duckdb"))
 
 
 @examples(40)

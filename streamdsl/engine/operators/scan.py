@@ -328,7 +328,7 @@ class ScanOperator(Operator):
             self._sweep()
 
     def flush_deferred(self) -> None:
-        if self._cleanup_credit:  # else nothing has come since the last sweep, and the module would be asked the same again
+        if self._cleanup_credit:  # else no CTI has risen since the last sweep, and the module would be asked the same again
             self._sweep()
 
     def _sweep(self) -> None:

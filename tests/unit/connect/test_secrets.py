@@ -138,6 +138,14 @@ def test_a_long_text_takes_a_time_of_its_length(part: str) -> None:
     assert SECRET not in found
 
 
+@pytest.mark.parametrize(
+    "text", ["http://me:{}@db", "me:{}@db", "http://{}@db", "http://db/{path}?key={}", "see?of=http://db?{}"]
+)
+def test_a_secret_may_be_long(text: str) -> None:
+    long = "ab9" * 2000  # a signed token may have some thousand characters
+    assert SECRET not in without_secrets(text.format(long + SECRET, path=long))
+
+
 def test_what_it_came_of_is_hidden_too(caplog: pytest.LogCaptureFixture) -> None:
     try:
         try:
