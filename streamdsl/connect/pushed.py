@@ -72,7 +72,7 @@ class PushReader(OpenSource, ABC):
         if self._is_at_end:
             return END
         items, bad, places = list[Any](), list[BadRecord](), list[str]()
-        found = self._next(timeout)
+        left, found = _AT_ONCE, self._next(timeout)
         while isinstance(found, Pushed):
             self._number, self._id = self._number + 1, found.id
             where = self._where(found)
@@ -82,7 +82,8 @@ class PushReader(OpenSource, ABC):
                     places.append(where)
             except Exception as error:  # of the user's function, or of the text
                 bad.append(BadRecord(found.text, f"{type(error).__name__}: {error}", where))
-            found = self._next(0) if len(items) + len(bad) < _AT_ONCE else None
+            left -= 1  # messages that mean nothing count too: a server may send those faster than they are read
+            found = self._next(0) if left else None
         self._is_at_end = found is END
         if isinstance(found, Exception):
             raise found

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.connect import END, Batch, OpenSource, calling, websocket
+from streamdsl.connect import END, Batch, OpenSource, calling, pushed, websocket
 from streamdsl.errors import InputError, QueryError
 from streamdsl.testing import check_source
 
@@ -91,24 +91,38 @@ def test_what_comes_is_the_input_of_a_job(url: str, feed: Feed) -> None:
     assert feed.headers == ["a"]
 
 
+def batches(reader: OpenSource) -> list[Batch]:
+    """Return what comes until the end: a poll that finds nothing, or nothing that means something, gives None."""
+    found = []
+    while (polled := reader.poll(5)) is not END:
+        if polled is not None:
+            assert isinstance(polled, Batch)
+            found.append(polled)
+    return found
+
+
 def test_a_lost_connection_is_made_again_and_told_what_is_wanted(url: str, feed: Feed) -> None:
     feed.per_connection, feed.waits_for = 4, 2
-    items = list[Any]()
     with closing(quick(websocket(url, subscribe=["hello", {"op": "all"}], decode=str).open(5))) as reader:
-        while (polled := reader.poll(5)) is not END:
-            assert isinstance(polled, Batch)
-            items += polled.data
-    assert len(items) == 10
+        assert sum(len(batch.data) for batch in batches(reader)) == 10
     assert feed.said == ["hello", '{"op": "all"}'] * 3
 
 
 def test_the_position_counts_on_and_messages_that_mean_nothing_are_passed_over(url: str) -> None:
     with closing(websocket(url, decode=lambda text: None if text == "no json" else json.loads(text)).open(5)) as reader:
-        batches = []
-        while isinstance(batch := reader.poll(5), Batch):
-            batches.append(batch)
-    assert sum(len(batch.data) for batch in batches) == 9
-    assert batches[-1].position == 15
+        found = batches(reader)
+    assert sum(len(batch.data) for batch in found) == 9
+    assert found[-1].position == 15
+
+
+def test_a_poll_ends_though_nothing_that_comes_means_anything(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushed, "_AT_ONCE", 2)
+    heard = list[Any]()
+    with closing(websocket(url, decode=heard.append).open(None)) as reader:
+        assert reader.poll(5) is None
+        assert 1 <= len(heard) <= 2
+        assert batches(reader) == []
+    assert len(heard) == 10
 
 
 def test_a_server_that_refuses_is_told(url: str, feed: Feed) -> None:
