@@ -18,7 +18,7 @@ HAS_NEWEST = $(shell [ -n "$(NEWEST)" ] && [ "$$("$(NEWEST)" -V)" != "$$($(PYTHO
 # What may differ from one Python to another: how lambdas are read, what is pickled and saved, types that are looked into, how
 # deep calls go, and all operators once, by their transcripts. Laws, jobs, benchmarks and mypy's part are the same on each.
 NEWEST_PARTS := tests/transcripts tests/laws/test_tracing.py tests/unit/test_deep.py tests/unit/test_import.py \
-	$(addprefix tests/unit/,contract denote engine/state expr facade io temporal testing udm windows)
+	$(addprefix tests/unit/,contract denote engine/state expr facade io temporal testing udm)
 
 JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
@@ -122,7 +122,7 @@ docs: $(READY) ## write docs/operators and docs/gallery from the docstrings, and
 notebooks: java $(READY) ## run every notebook, and compare with its stored outputs (ARGS=--store: store them anew; ARGS=03: one)
 	$(BIN)/python -m tests.run_notebooks $(ARGS)
 
-sabotage: $(READY) ## break the engine on purpose: the laws must notice each way (ARGS=--record: note which one does)
+sabotage: $(READY) ## break the engine on purpose: the laws must notice each way (ARGS=--record: note which one does; --changed: where a file has)
 	WORKERS=$(WORKERS) $(BIN)/python -m tests.sabotage $(ARGS)
 
 newest-environment: ## the virtual environment of `make newest`, if there is a newer Python than that of all tests

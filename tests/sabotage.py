@@ -2,13 +2,15 @@
 
 Each sabotage is one small change that a tired programmer could make. If the tests named with it still pass, they prove less than
 they say; if its text is no longer found, the sabotage must follow the code. The test that noticed it last is asked first, since
-it is one of many; `--record` notes which one does (`sabotages.json`).
+it is one of many; `--record` notes which one does (`sabotages.json`), and of which files. `--changed` tries those alone of which
+a file is another one now: the file that is broken, that of the test, or what tests of laws share.
 """
 
 from __future__ import annotations
 
 import argparse
 import compileall
+import hashlib
 import json
 import os
 import re
@@ -20,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 LOG = "log.txt"
 FAILED = "failed.txt"
 RECORD = Path(__file__).with_name("sabotages.json")
-"""By sabotage the test that noticed it last, and the examples with which it did."""
+"""By sabotage the test that noticed it last, the examples with which it did, and the digest of the files that this is up to."""
 WORKERS = int(os.environ.get("WORKERS") or 2)
 FEW = "3"
 """The examples that a law is given where nothing is broken: they tell that it runs. That it holds, all the tests tell."""
@@ -1810,15 +1812,48 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
 
 
-def recorded() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(RECORD.read_text())
-    return found
+class Note(NamedTuple):
+    """Which test noticed a sabotage, with how many examples, and the digest of the files as they were."""
+
+    test: str
+    examples: str
+    digest: str
+
+
+@cache
+def recorded() -> dict[str, Note]:
+    return {name: Note(*note) for name, note in json.loads(RECORD.read_text()).items()}
+
+
+@cache
+def text_of(file: str) -> str:
+    path = ROOT / file
+    return path.read_text() if path.exists() else ""
+
+
+@cache
+def shared_text(where: str) -> str:
+    """Return the text of all that tests share: how their inputs are drawn, and what holds whole kinds of operators."""
+    files = (file for part in sorted({"laws", "operators", where}) for file in sorted((ROOT / "tests" / part).rglob("*.py")))
+    return "".join(file.read_text() for file in files if not file.name.startswith("test_"))
+
+
+def digest(sabotage: Sabotage, test: str) -> str:
+    """Return what differs if a sabotage, the file that it breaks, the file of a test, or what tests share is another one."""
+    texts = sabotage.old, sabotage.new, text_of(sabotage.file), text_of(test.partition("::")[0])
+    return hashlib.sha256("\0".join([*texts, shared_text(sabotage.where)]).encode()).hexdigest()[:16]
+
+
+def has_changed(sabotage: Sabotage) -> bool:
+    """Say whether a sabotage has no note, or one that was taken of other files."""
+    note = recorded().get(sabotage.name)
+    return note is None or note.digest != digest(sabotage, note.test)
 
 
 def tries(sabotage: Sabotage) -> Iterator[tuple[list[str], str]]:
     """Yield which tests are run, and with how many examples, until one fails."""
-    if noticed := recorded().get(sabotage.name):
-        yield noticed[:1], noticed[1]
+    if note := recorded().get(sabotage.name):
+        yield [note.test], note.examples
     for examples in dict.fromkeys((sabotage.examples, MANY)):
         yield [*files_of(sabotage.tests, sabotage.where), "-k", sabotage.tests], examples
 
@@ -1829,8 +1864,6 @@ def attempt(whole: Path, sabotage: Sabotage) -> Outcome:
     with copied(whole) as folder:
         target = folder / sabotage.file
         text = target.read_text()
-        if text.count(sabotage.old) != 1:
-            return Outcome(f"its text is in {sabotage.file} {text.count(sabotage.old)} times, not once")
         target.unlink()
         target.write_text(text.replace(sabotage.old, sabotage.new))
         for tests, examples in tries(sabotage):
@@ -1840,13 +1873,19 @@ def attempt(whole: Path, sabotage: Sabotage) -> Outcome:
         return Outcome("the laws still pass" if code == 0 else f"the laws did not run:\n{report(folder)}")
 
 
+def misplaced(sabotage: Sabotage) -> str | None:
+    """Return what is wrong with the place of a sabotage, if anything."""
+    count = text_of(sabotage.file).count(sabotage.old)
+    return None if count == 1 else f"{sabotage.name}: its text is in {sabotage.file} {count} times, not once"
+
+
 def control(whole: Path, chosen: Sequence[Sabotage]) -> str | None:
     """Return why the laws fail without any sabotage, or None if they pass, as they must: a few examples tell that they run.
 
     Asked is what sabotages are asked first: the tests that are noted, and all that a sabotage without a note names.
     """
     notes = recorded()
-    noted = {notes[each.name][0] for each in chosen if each.name in notes}
+    noted = {notes[each.name].test for each in chosen if each.name in notes}
     others = [each for each in chosen if each.name not in notes]
     files = sorted({file for each in others for file in files_of(each.tests, each.where)})
     expression = " or ".join(f"({expression})" for expression in sorted({each.tests for each in others}))
@@ -1928,22 +1967,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sabotage", description="Break the engine; the laws must notice.")
     parser.add_argument("names", nargs="*", help="of these sabotages only")
     parser.add_argument("--record", action="store_true", help="note which test noticed each, which is then asked first")
+    parser.add_argument("--changed", action="store_true", help="only those of which a file has changed since that was noted")
     arguments = parser.parse_args()
+    if problems := list(filter(None, map(misplaced, SABOTAGES))):
+        print("\n".join(problems))
+        return 1
     chosen = [sabotage for sabotage in SABOTAGES if not arguments.names or sabotage.name in arguments.names]
+    named = len(chosen)
+    chosen = [sabotage for sabotage in chosen if not arguments.changed or has_changed(sabotage)]
     warm()
     with compiled() as whole, ProcessPoolExecutor(WORKERS, mp_context=get_context("fork")) as pool:
         untouched = pool.submit(control, whole, chosen)
-        problems, noticed = [], recorded()
+        noticed = dict(recorded())
         for sabotage, found in zip(chosen, pool.map(partial(attempt, whole), chosen), strict=True):
             print(f"{'MISSED' if found.problem else 'caught'} {found.seconds:4.0f} s  {sabotage.name}", flush=True)
             problems += [f"{sabotage.name}: {found.problem}"] if found.problem else []
-            noticed |= {} if found.problem else {sabotage.name: [found.test, found.examples]}
+            noticed |= {} if found.problem else {sabotage.name: Note(found.test, found.examples, digest(sabotage, found.test))}
         problems += [problem] if (problem := untouched.result()) else []
     if arguments.record:
         kept = {each.name: noticed[each.name] for each in SABOTAGES if each.name in noticed}
         RECORD.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    print("\n".join([*problems, f"{len(chosen)} sabotages, {len(problems)} problems"]))
-    return 1 if problems or not chosen else 0
+    print("\n".join([*problems, f"{len(chosen)} of {named} sabotages, {len(problems)} problems"]))
+    return 1 if problems or not named else 0
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamdsl as sd
-from streamdsl.debugger import EventTrace
+from streamdsl.debugger import EventTrace, page_answers, trace_page
 from streamdsl.debugger.page_answers import MOST_CAUSES
-from streamdsl.debugger.trace_page import MOST_MOMENTS, MOST_ROWS, page
+from streamdsl.debugger.trace_page import MOST_ROWS, page
 from streamdsl.errors import QueryError
 from tests.laws.choices import Random
 from tests.laws.compositions import composition
@@ -147,13 +147,14 @@ def test_what_the_page_says_of_an_answer_is_what_why_says_for_random_queries(see
             assert tuple(data["rows"][said["row"]][1:3]) == (str(why.tree.row.le), str(why.tree.row.re))
 
 
-def test_causes_are_tried_of_the_newest_answers_or_of_those_that_are_chosen() -> None:
-    trace = traced(trips(*[9] * 400), sd.source("trips").where(lambda e: e["fare"] > 5))
+def test_causes_are_tried_of_the_newest_answers_or_of_those_that_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_answers, "_WORK", 30_000)
+    trace = traced(trips(*[9] * 40), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
     answers = [n for n, event in enumerate(data["events"]) if not event[1]]
     known = sorted(map(int, data["answers"]))
     assert known == answers[-len(known) :] != answers
-    assert f"known of {len(known)} of 400 answers" in data["notes"][-1]
+    assert f"known of {len(known)} of 40 answers" in data["notes"][-1]
     many = traced(trips(*[9] * 60), sd.source("trips").tumbling_window(1000).aggregate(n=sd.count()))
     (answer,) = data_of(many, why=[many.output[-1]])["answers"].values()
     assert [cause[1] for cause in answer["causes"]] == [True] * MOST_CAUSES + [None] * (60 - MOST_CAUSES)
@@ -200,12 +201,14 @@ def test_events_that_came_too_late_are_marked(policy: Any, reason: str) -> None:
     assert reason in what
 
 
-def test_long_recordings_say_what_the_page_leaves_out() -> None:
-    trace = traced(trips(*[9] * (MOST_MOMENTS + 5)), sd.source("trips").where(lambda e: e["fare"] > 5))
+def test_long_recordings_say_what_the_page_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_page, "MOST_MOMENTS", 20)
+    monkeypatch.setattr(page_answers, "_WORK", 10_000)
+    trace = traced(trips(*[9] * 25), sd.source("trips").where(lambda e: e["fare"] > 5))
     data = data_of(trace)
-    assert len(data["moments"]) == MOST_MOMENTS
-    assert f"after {MOST_MOMENTS} of {MOST_MOMENTS + 5} pushes" in data["notes"][0]
-    assert data["moments"][-1]["push"] == MOST_MOMENTS + 4
+    assert len(data["moments"]) == 20
+    assert "after 20 of 25 pushes" in data["notes"][0]
+    assert data["moments"][-1]["push"] == 24
     assert [note for note in data["notes"] if "necessary is known of" in note]
     session = sd.source("trips").where(lambda e: e["fare"] > 5).open()
     long = session.trace(last=None)
@@ -333,11 +336,12 @@ def test_the_page_steps_plays_and_stops_at_what_is_found(tmp_path: Path) -> None
 
 
 @in_a_browser
-def test_the_page_fills_its_window_with_notes_and_without(tmp_path: Path) -> None:
+def test_the_page_fills_its_window_with_notes_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_page, "MOST_MOMENTS", 10)
     script = "const box = document.querySelector('main').getBoundingClientRect();"
     script += "return [$('notes').hidden, innerHeight - box.bottom];"
     assert in_browser(traced(trips(9)), tmp_path, script) == [True, 0]
-    assert in_browser(traced(trips(*[9] * (MOST_MOMENTS + 5))), tmp_path, script) == [False, 0]
+    assert in_browser(traced(trips(*[9] * 15)), tmp_path, script) == [False, 0]
 
 
 @in_a_browser

@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,10 @@ def test_wrong_arguments_are_refused_in_our_words(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     raw: dict[str, str] = {}
+    step = 4 if name == "chart" else 1  # drawing takes Altair long; the seven calls with a wrong value still take turns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for arguments, named in calls(getattr(SUBJECTS[subject](), name)):
+        for arguments, named in islice(calls(getattr(SUBJECTS[subject](), name)), 0, None, step):
             found = outcome(subject, name, arguments, named)
             if found is not None:
                 raw.setdefault(found, f"{[type(each).__name__ for each in arguments]} {list(named)}")
