@@ -88,16 +88,16 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; they stay deferred if all are encoded, may wait, or are lists or nested payloads."""
+    """Return columns one after the other; they stay deferred if all are coded, may wait, or are lists or nested payloads."""
     if len(parts) and all(map(is_nested, parts)):
         return concat_nested(parts)
     if any(is_nested(part) or with_nulls(part) for part in parts) and (joined := concat_nullable(parts)) is not None:
         return joined
-    sources = [part.source for part in parts if isinstance(part, DeferredColumn) and isinstance(part.source, EncodedSource)]
-    if len(sources) == len(parts):
-        held = [part for part in parts if isinstance(part, DeferredColumn)]
-        if len({id(source.dictionary) for source in sources}) == 1:
-            return DeferredColumn(EncodedSource(np.concatenate([part.codes for part in held]), sources[0].dictionary))
+    held = [part for part in parts if isinstance(part, DeferredColumn)]
+    dictionaries = [part.source.dictionary for part in held if isinstance(part.source, EncodedSource)]
+    if dictionaries and all(part.source.is_coded for part in held) and len(held) == len(parts):
+        if len(dictionaries) == len(parts) and len(set(map(id, dictionaries))) == 1:
+            return DeferredColumn(EncodedSource(np.concatenate([part.codes for part in held]), dictionaries[0]))
         return _concat_coded([part.encoded() for part in held])
     lists = [part for part in parts if isinstance(part, DeferredColumn) and list_source(part) is not None]
     if len(lists) == len(parts) > 0 and (found := concat_lists(lists)) is not None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.expr.arrow_buffers import are_null, as_arrow, as_numpy, text_array, text_values
-from streamdsl.expr.deferred import DeferredColumn
+from streamdsl.expr.deferred import DeferredColumn, EncodedSource
 from streamdsl.expr.table import concat_parts
 from streamdsl.io.arrow_held import ArrowSource
 
@@ -110,9 +110,22 @@ def test_columns_over_arrow_one_after_the_other_have_the_values_of_each(drawn: l
         )
         array = array if of == pa.float64() else array.cast(of)
         held = ArrowSource(pa.chunked_array([array.dictionary_encode() if pa.types.is_dictionary(kind) else array]))
-        parts.append(DeferredColumn(held, np.array([rng.randrange(len(values)) for _ in values], dtype=np.int64)))
+        part = DeferredColumn(held, np.array([rng.randrange(len(values)) for _ in values], dtype=np.int64))
+        if rng.random() < 0.5:
+            codes, known = part.encoded()  # so it is coded from here on
+            part = DeferredColumn(EncodedSource(codes, known)) if rng.random() < 0.5 else part
+        parts.append(part)
     whole = concat_parts(parts)
     assert whole.tolist() == [value for part in parts for value in part.tolist()]
+
+
+def test_codes_that_came_and_those_that_were_found_here_stay_codes_together() -> None:
+    came = DeferredColumn(EncodedSource(np.array([1, 0, 1]), np.array(["a", "b"], dtype=object)))
+    here = DeferredColumn(ArrowSource(pa.chunked_array([["b", None, "c", "b"]])), np.array([0, 1, 3]))
+    assert here.codes.tolist() == [0, 1, 0]
+    whole = concat_parts([came, here])
+    assert isinstance(whole, DeferredColumn)
+    assert whole.tolist() == ["b", "a", "b", "b", None, "b"]
 
 
 def test_texts_of_several_pieces_are_not_made_before_they_are_read() -> None:
