@@ -105,11 +105,15 @@ def test_in_a_pipe_each_look_is_a_line_also_when_the_job_is_gone(job: Job) -> No
     _until(lambda: len(job.asked) >= 4)
     job.server.shutdown()
     job.server.server_close()
-    time.sleep(0.5)
+    assert watching.stdout is not None
+    lines = list[str]()
+    while not lines or not lines[-1].startswith("no figures"):
+        assert (line := watching.stdout.readline().decode()), "it has ended"
+        lines.append(line.rstrip())
     watching.send_signal(signal.SIGINT)
     out, err = watching.communicate(timeout=30)
-    lines = out.decode().splitlines()
-    assert "\x1b" not in out.decode()
+    lines += out.decode().splitlines()
+    assert "\x1b" not in "".join(lines)
     assert lines[0].startswith("open · 0/s in")
     assert lines[0].endswith("trips 9 behind · speculative 14 behind")
     assert any("trips 10 behind" in line for line in lines)

@@ -149,7 +149,7 @@ def test_a_silent_one_is_closed_at_once(url: str, feed: Feed) -> None:
     assert reader.poll(0.05) is None
     begun = time.monotonic()
     reader.close()
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 5  # not the ten seconds for which the server is silent
     assert not [thread for thread in threading.enumerate() if thread.name == "streamdsl-events"]
 
 
