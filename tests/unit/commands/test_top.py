@@ -108,7 +108,8 @@ def test_in_a_pipe_each_look_is_a_line_also_when_the_job_is_gone(job: Job) -> No
     assert watching.stdout is not None
     lines = list[str]()
     while not lines or not lines[-1].startswith("no figures"):
-        assert (line := watching.stdout.readline().decode()), "it has ended"
+        line = watching.stdout.readline().decode()
+        assert line, "it has ended"
         lines.append(line.rstrip())
     watching.send_signal(signal.SIGINT)
     out, err = watching.communicate(timeout=30)
