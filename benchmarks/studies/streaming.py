@@ -2,7 +2,8 @@
 
 Rows a second by the clock and by CPU, medians of three runs in turns, the first micro-batch, in which workers start, left out:
 
-- windows: a count per key in tumbling windows, with few rows for each key and window, and with many;
+- windows: a count per key in tumbling windows, with few rows for each key and window, and with many; a count, a mean and a
+  maximum of a float by texts;
 - a join by key of lifetimes of two seconds, beside Spark's join of two streams with the same condition;
 - `shards`: the first of these queries in one, two and four shards, and on the local engine alone in this process;
 - `churn`: five hundred micro-batches, each with a thousand keys that never come again: the memory of Spark's Python workers,
@@ -50,6 +51,8 @@ class Case(NamedTuple):
     query: Callable[..., Any]
     by_hand: Callable[..., Any]
     sources: tuple[str, ...] = ("points",)
+    of_texts: bool = False
+    """Whether keys are texts."""
 
 
 def windows() -> Any:
@@ -61,6 +64,19 @@ def windows_by_hand(points: Any) -> Any:
     from pyspark.sql import functions as f
 
     return points.withWatermark("le", "5 seconds").groupBy("key", f.window("le", "10 seconds")).agg(f.count("*").alias("n"))
+
+
+def figures() -> Any:
+    points = sd.source("points", unit="us", progress=SLACK)
+    found = {"n": sd.count(), "mean": sd.avg(lambda e: e.price), "most": sd.max(lambda e: e.price)}
+    return points.group_by("key").tumbling_window("10s").aggregate(**found)
+
+
+def figures_by_hand(points: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    found = f.count("*").alias("n"), f.avg("price").alias("mean"), f.max("price").alias("most")
+    return points.withWatermark("le", "5 seconds").groupBy("key", f.window("le", "10 seconds")).agg(*found)
 
 
 def join() -> Any:
@@ -79,14 +95,17 @@ def join_by_hand(left: Any, right: Any) -> Any:
 CASES: Final = (
     Case("windows, one row for each key and window", 4_000_000, 10_000, windows, windows_by_hand),
     Case("windows, a hundred rows for each", 4_000_000, 100, windows, windows_by_hand),
+    Case("figures by texts, a hundred rows for each", 4_000_000, 100, figures, figures_by_hand, of_texts=True),
     Case("join", 400_000, 10_000, join, join_by_hand, ("left", "right")),
 )
 
 
-def table(rows: int, keys: int, seed: int) -> Any:
+def table(rows: int, keys: int, seed: int, of_texts: bool = False) -> Any:
     """Return rows, one each millisecond, whose keys and prices are random."""
     rng = np.random.default_rng(seed)
-    return pa.table({"le": times(rows), "key": rng.integers(0, keys, rows), "price": rng.uniform(1, 10_000, rows)})
+    key = rng.integers(0, keys, rows)
+    named = pa.array([f"key {number}" for number in range(keys)]).take(pa.array(key)) if of_texts else key
+    return pa.table({"le": times(rows), "key": named, "price": rng.uniform(1, 10_000, rows)})
 
 
 def churning(number: int) -> Any:
@@ -111,9 +130,9 @@ def sliced(whole: Any) -> Iterator[Any]:
     return (whole.slice(start, size) for start in range(0, len(whole), size))
 
 
-def read(spark: Any, folder: Path) -> Any:
-    stream = spark.readStream.schema("le timestamp, key long, price double").option("maxFilesPerTrigger", 1)
-    return stream.parquet(str(folder))
+def read(spark: Any, folder: Path, of_texts: bool = False) -> Any:
+    schema = f"le timestamp, key {'string' if of_texts else 'long'}, price double"
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def started(frame: Any) -> Any:
@@ -138,13 +157,13 @@ def costs(frame: Any) -> tuple[float, float]:
 def compare(study: Study, spark: Any, folder: Path) -> None:
     """Print the rates beside those of Spark's own operators."""
     print("| | rows/s | Spark's own | ratio | by CPU |\n|---|---|---|---|---|")
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(each for each in CASES if each.title in study.parts):
         places = {name: folder / f"{number}-{name}" for name in case.sources}
         for seed, place in enumerate(places.values()):
-            written(place, sliced(table(case.rows, case.keys, seed)))
+            written(place, sliced(table(case.rows, case.keys, seed, case.of_texts)))
 
-        def frames(places: dict[str, Path] = places) -> dict[str, Any]:
-            return {name: read(spark, place) for name, place in places.items()}
+        def frames(places: dict[str, Path] = places, of_texts: bool = case.of_texts) -> dict[str, Any]:
+            return {name: read(spark, place, of_texts) for name, place in places.items()}
 
         runs = [(costs(ours(case.query(), spark, frames())), costs(case.by_hand(*frames().values()))) for _ in range(RUNS)]
         (cpu, seconds), (own_cpu, own_seconds) = (
@@ -218,16 +237,17 @@ def worker_bytes() -> int:
 
 def main() -> None:
     """Print the tables that words name, else all."""
-    study = Study(__doc__, ["compare", "shards", "churn"])
+    titles = [case.title for case in CASES]
+    study = Study(__doc__, [*titles, "shards", "churn"])
     spark = session(2)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(CHURN))
     with tempfile.TemporaryDirectory() as name:
         tempfile.tempdir = name
-        for each in (compare, shards, churn):
-            if each.__name__ in study.parts:
+        for measure, parts in {compare: titles, shards: ["shards"], churn: ["churn"]}.items():
+            if not set(parts).isdisjoint(study.parts):
                 spark.conf.set("spark.sql.shuffle.partitions", "2")
-                each(study, spark, Path(name))
+                measure(study, spark, Path(name))
     spark.stop()
 
 
