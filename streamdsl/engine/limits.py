@@ -25,7 +25,7 @@ _ENDLESS_ROW: Final = Arrivals(1, 0, INFINITY)
 _LOOK: Final = 1024
 """After this many events their reach is computed again."""
 WARN: Final = 100_000
-"""A session warns once when so many rows and windows are held. As many events have arrived since the output CTI advanced."""
+"""A session warns once when so many rows and windows are held, after as many events that came since the output CTI advanced."""
 
 
 class Limits:
@@ -41,6 +41,8 @@ class Limits:
         self._reach = self._left = -1
         self.events_since_cti = 0
         """The number of events since the output CTI advanced."""
+        self._looks_at = WARN
+        """Of how many such events on it is looked at what is held: that costs, so each time twice as many have to come."""
         self._is_named = False
 
     def is_small(self, pushed: Any) -> bool:
@@ -148,9 +150,9 @@ class Limits:
             self.events_since_cti = 0
             return
         self.events_since_cti += came
-        if self.events_since_cti < WARN or self._is_named:
+        if self.events_since_cti < self._looks_at or self._is_named:
             return
-        self.events_since_cti = 0
+        self._looks_at = 2 * self.events_since_cti
         session = self._session
         session._flush()
         held = _held(session._graph, session._egress)

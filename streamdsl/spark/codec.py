@@ -10,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError, UnsupportedOnSpark, shortened
+from streamdsl.expr.arrow_buffers import as_arrow
+from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.expr.table import Table, column_of, object_column
+from streamdsl.io.arrow_held import ArrowSource, held_values
 from streamdsl.spark.column_types import (
     ColumnType,
     ForeignType,
@@ -151,35 +154,54 @@ def decode_table(array: Any, kind: ColumnType, schema: Schema | None) -> Table:
     """Return a payload column as a table; columns of native types are not converted to Python values."""
     if isinstance(kind, RecordType) and not kind.nullable:
         fields = zip(kind.schema.names, array.flatten(), kind.fields, strict=True)
-        return Table(kind.schema, {name: decode_column(column, field) for name, column, field in fields}, len(array))
+        return Table(kind.schema, with_parts({name: decode_column(column, field) for name, column, field in fields}), len(array))
     if isinstance(kind, ScalarType) and (schema is None or schema.shape is Shape.SCALAR):
-        return Table(Schema.scalar(), {"value": decode_column(array, kind)}, len(array))
+        return Table(Schema.scalar(), with_parts({"value": decode_column(array, kind)}), len(array))
     payloads = decode(array, kind)
     known = schema is not None and schema.shape in (Shape.SCALAR, Shape.OBJECT)
     return Table.from_payloads(payloads, schema) if known else Table.of_objects(payloads)
 
 
-def decode_column(array: Any, kind: ColumnType) -> Column:
-    """Return a column's values as one of a table."""
+def decode_column(array: Any, kind: ColumnType) -> AnyColumn:
+    """Return a column's values as one of a table; texts become Python's when they are read."""
     if isinstance(kind, ScalarType) and kind.kind in ("int", "float", "bool") and not array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))
+    if _is_of_texts(kind):
+        return held_values(pa.chunked_array([array]))
     values = decode(array, kind)
     return object_column(values) if not isinstance(kind, ScalarType) else column_of(values)
 
 
 def encode_table(table: Table, kind: ColumnType) -> Any:
     """Return a table's payloads as a column; columns of native types are not converted to Python values."""
+    parts = parts_of(table.columns)
     if isinstance(kind, RecordType) and table.schema == kind.schema:
-        arrays = [_encode_column(table.columns[name], field) for name, field in zip(kind.schema.names, kind.fields, strict=True)]
+        arrays = [_encode_column(parts[name], field) for name, field in zip(kind.schema.names, kind.fields, strict=True)]
         fields = [pa.field(f"f{i}", array.type) for i, array in enumerate(arrays)]
         return pa.StructArray.from_arrays(arrays, fields=fields)
     if isinstance(kind, ScalarType) and table.schema.shape is Shape.SCALAR:
-        return _encode_column(table.columns["value"], kind)
+        return _encode_column(parts["value"], kind)
     return encode(table.payloads(), kind)
 
 
-def _encode_column(column: Column, kind: ColumnType) -> Any:
+def _encode_column(part: AnyColumn, kind: ColumnType) -> Any:
+    if isinstance(part, DeferredColumn):
+        if _is_of_texts(kind):
+            return _encode_texts(part, kind)
+        part = part.column
     typed = {"bigint": "int64", "double": "float64", "boolean": "bool"}.get(kind.ddl)
-    if isinstance(kind, ScalarType) and column.dtype == typed:
-        return pa.array(column)
-    return encode(column.tolist(), kind)
+    if isinstance(kind, ScalarType) and part.dtype == typed:
+        return pa.array(part)
+    return encode(part.tolist(), kind)
+
+
+def _encode_texts(part: DeferredColumn, kind: ColumnType) -> Any:
+    """Return texts that Arrow holds as they are; of others each value is looked at once."""
+    if isinstance(part.source, ArrowSource) and part.source.array.type in (pa.string(), pa.large_string()):
+        return part.source.array_of(part.rows).cast(pa.string())
+    codes, known = part.encoded()
+    return encode(known.tolist(), kind).take(as_arrow(codes))
+
+
+def _is_of_texts(kind: ColumnType) -> bool:
+    return isinstance(kind, ScalarType) and kind.kind == "str"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.query_session import Session
+from streamdsl.expr.deferred import parts_of, with_parts
 from streamdsl.expr.nodes import Expr, Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
@@ -67,8 +68,8 @@ class PortionStage:
         schema = table.schema
         if self.keys:
             keys = {key.column: decode_column(batch.column(key.column), key.type) for key in self.keys}
-            own = {f"p{i}": table.columns[name] for i, name in enumerate(schema.columns)}
-            table = Table(Schema.record((*keys, *own)), {**keys, **own}, len(le))
+            own = {f"p{i}": part for i, part in enumerate(parts_of(table.columns).values())}
+            table = Table(Schema.record((*keys, *own)), with_parts({**keys, **own}), len(le))
         return Inserts(None, le, re, table), schema
 
     def _plan(self, portion: int, schema: Schema) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -20,17 +20,17 @@ from hypothesis import example, note
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.engine import batch, keys, order
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
 from streamdsl.expr import encoding, kernel
-from streamdsl.io import arrow_fingerprints, arrow_held, pandas_columns
+from streamdsl.io import arrow_held
 from streamdsl.io.libraries import columns_of
 from streamdsl.temporal import CHT, Cti, Event, Insert
 from streamdsl.testing import assert_cht_equal
 from tests.laws.choices import Random, given
 from tests.laws.harness import EMITS
+from tests.laws.key_limits import row_by_row, small_limits
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 
@@ -170,41 +170,6 @@ def events_of(frame: Any, first: int) -> list[Event[Any]]:
         Insert(first + row, le, le + 1, dict(zip(names, values, strict=True)))
         for row, (le, values) in enumerate(zip(starts, rows, strict=True))
     ]
-
-
-@contextmanager
-def small_limits(rng: Random) -> Iterator[None]:
-    """Let what is done with many rows and values be done with few."""
-    many = rng.choice([2, 16, 10_000])
-    few = rng.choice([1, 64])
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(kernel, "COMPILE_FROM", many))
-        stack.enter_context(patch.object(kernel, "CALL_FROM", many))
-        for reader in (arrow_held, pandas_columns):
-            stack.enter_context(patch.object(reader, "MATERIALIZE_BELOW", few))
-        stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
-        stack.enter_context(patch.object(keys, "_SPREAD", rng.choice([1, 1_024])))
-        stack.enter_context(patch.object(keys, "_SPARSE", rng.choice([1, 64])))
-        stack.enter_context(patch.object(order, "_MANY", rng.choice([1, 256])))
-        if rng.random() < 0.3:  # all texts have one fingerprint
-            stack.enter_context(patch.object(arrow_fingerprints, "_hashes", lambda texts: np.zeros(len(texts), dtype=np.int64)))
-        stack.enter_context(patch.object(batch, "SLICE", rng.choice([3, 17, 2**15])))
-        if rng.random() < 0.3:
-            stack.enter_context(patch.object(encoding.INTEGER_ENCODER, "over", lambda _: None))
-        else:
-            encoding.INTEGER_ENCODER.load()
-        yield
-
-
-@contextmanager
-def row_by_row() -> Iterator[None]:
-    """Let each value be looked at for itself."""
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(kernel, "COMPILE_FROM", 2**40))
-        stack.enter_context(patch.object(kernel, "CALL_FROM", 2**40))
-        for module, name in ((keys, "_MANY"), (keys, "_SPREAD"), (order, "_MANY")):
-            stack.enter_context(patch.object(module, name, 2**40))
-        yield
 
 
 def chosen(rng: Random) -> tuple[str, str, str]:

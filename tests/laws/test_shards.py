@@ -26,6 +26,7 @@ from streamdsl.testing import arrival_orders, assert_cht_equal
 from streamdsl.testing.random_orders import arrival_order
 from streamdsl.udm import UDSO
 from tests.laws.compositions import composition
+from tests.laws.key_limits import small_limits
 from tests.laws.profiles import examples
 from tests.operators import entries
 from udm_examples.vwap import Trade, Vwap
@@ -213,7 +214,8 @@ def test_what_shards_send_is_what_the_definition_says(
     sent: list[Any] = []
     for number in range(n_batches):
         cti = streamed.cti
-        new = streamed.batch({source: parts[number] for source, parts in batches.items()})
+        with small_limits(Random(seed)):
+            new = streamed.batch({source: parts[number] for source, parts in batches.items()})
         assert all(sync_time(event) >= cti for event in new)
         assert emit != "final" or all(isinstance(event, Insert) for event in new)
         sent += new

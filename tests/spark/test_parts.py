@@ -11,16 +11,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
-pytest.importorskip("pyarrow")
 
 import streamdsl as sd
 from streamdsl.errors import EventError, SchemaError, TimeOverflow, UnboundedOutputError, UnsupportedOnSpark, UserCodeError
+from streamdsl.expr.deferred import MATERIALIZE_BELOW
 from streamdsl.expr.nodes import Field, Life, Opaque, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
+from streamdsl.io import arrow_held
 from streamdsl.plan.node import AlterLifetime, Group, GroupApply, Node, WindowAggregate
 from streamdsl.sharding.key_encoding import encode_key
 from streamdsl.spark import explain_spark
@@ -154,8 +157,10 @@ COLUMNS: list[list[Any]] = [
 ]
 
 
+@pytest.mark.parametrize("few", [0, MATERIALIZE_BELOW])
 @pytest.mark.parametrize("payloads", COLUMNS, ids=repr)
-def test_payloads_survive_columns(payloads: list[Any]) -> None:
+def test_payloads_survive_columns(payloads: list[Any], few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_held, "MATERIALIZE_BELOW", few)
     schema = Schema.of_payload(payloads[0])
     kind = type_of_payloads(schema, payloads)
     array = encode(payloads, kind)
@@ -164,6 +169,9 @@ def test_payloads_survive_columns(payloads: list[Any]) -> None:
     assert [*map(repr, decode(array, kind))] == [*map(repr, expected)]
     table = decode_table(array[1:], kind, schema)
     assert [*map(repr, table.payloads())] == [*map(repr, expected[1:])]
+    assert encode_table(decode_table(array[1:], kind, schema), kind).equals(array[1:])
+    again = decode_table(array, kind, schema).take(np.array([len(payloads) - 1, 0]))
+    assert encode_table(again, kind).equals(array.take(pa.array([len(payloads) - 1, 0])))
     assert encode_table(Table.from_payloads(payloads, schema), kind).equals(array)
 
 

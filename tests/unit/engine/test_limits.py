@@ -7,6 +7,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,17 @@ def test_what_is_held_for_nothing_is_named_once(monkeypatch: pytest.MonkeyPatch)
                 session.push([sd.point(n, n, {"v": n})])
         assert [(each.category, each.filename) for each in found] == [(HeldOutputWarning, __file__)]
         assert re.search(r"rows and windows are held in memory: .*source 's' has sent no CTI yet", str(found[0].message))
+
+
+def test_what_is_held_is_looked_at_ever_less_often_where_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamdsl.engine.limits.WARN", 300)
+    looks = Mock(return_value=0)
+    monkeypatch.setattr("streamdsl.engine.limits._held", looks)
+    session = S.tumbling_window(1000).aggregate(n=sd.count()).open(emit="final")
+    for n in range(20):
+        session.push([sd.point(f"{n} {each}", 1000 * n + each, {"v": n}) for each in range(500)])
+        session.push([sd.Cti(1000 * (n + 1))])
+    assert looks.call_count == 1
 
 
 def test_nothing_is_said_where_ctis_come(monkeypatch: pytest.MonkeyPatch) -> None:
