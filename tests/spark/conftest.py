@@ -34,11 +34,17 @@ FEW_ROWS = {
     "spark.sql.ui.explainMode": "simple",
 }
 """For queries over few rows: most of the time goes into planning them."""
+DAEMON = {"spark.python.daemon.module": "tests.spark.worker_daemon"}
+OF_OTHERS = " ".join([JAVA, *(f"-D{name}={value}" for name, value in (FEW_ROWS | DAEMON).items() if "shuffle" not in name)])
+"""For the JVM of a program whose session the tests do not make: `JDK_JAVA_OPTIONS`. It keeps the number of shards."""
 FAST = {
     **FEW_ROWS,
+    **DAEMON,
     "spark.driver.extraJavaOptions": f"{JAVA} -Xms1g -Xmn600m",
+    "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
+    **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions"), "100"),
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
     "spark.ui.showConsoleProgress": "false",
@@ -48,7 +54,6 @@ FAST = {
     "spark.log.level": "OFF",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "tests.spark.worker_daemon",
 }
 _ROOT = str(Path(__file__).parents[2])
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

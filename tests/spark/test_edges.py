@@ -281,8 +281,9 @@ def test_variances_are_those_of_exact_sums(named: dict[str, list[Any]]) -> None:
     rows = [(place % 3, 10, {"case": case, "f": f}) for case, values in named.items() for place, f in enumerate(values)]
     groups = stream().group_by("case")
     both: dict[str, Any] = {"variance": sd.variance(lambda e: e.f), "deviation": sd.stddev(lambda e: e.f)}
-    for windows in (groups.tumbling_window(10), groups.snapshot_window(), groups.session_window(1), groups.count_window(2)):
-        check(windows.aggregate(**both), {"s": sd.CHT.from_rows(rows)}, native=True)
+    of_members = groups.session_window(1).aggregate(v=both["variance"]), groups.count_window(2).aggregate(d=both["deviation"])
+    for query in (groups.tumbling_window(10).aggregate(**both), groups.snapshot_window().aggregate(**both), *of_members):
+        check(query, {"s": sd.CHT.from_rows(rows)}, native=True)
 
 
 def test_variances_of_floats_whose_squares_are_too_large_are_refused() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 import types
@@ -90,27 +88,19 @@ def test_what_workers_cannot_import_is_said_before_the_job_starts(spark: Any, tm
         both.on_spark(spark).check()
 
 
-OTHER_PYTHON = """
-from pyspark.sql import SparkSession
-import streamdsl as sd
-from streamdsl.errors import UnsupportedOnSpark
-
-spark = SparkSession.builder.master("local[1]").getOrCreate()
-try:
-    sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).on_spark(spark).check()
-except UnsupportedOnSpark as error:
-    print("refused:", error)
-"""
-
-
-def test_workers_whose_python_lacks_pyarrow_are_said_to_be_of_another_environment(tmp_path: Path) -> None:
+def test_workers_whose_python_lacks_pyarrow_are_said_to_be_of_another_environment(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session has another Python from here on, which PYSPARK_PYTHON gives it when it starts."""
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -m pyspark.daemon pyspark.worker\n')
     python.chmod(0o755)
-    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    done = subprocess.run([sys.executable, "-c", OTHER_PYTHON], env=environment, capture_output=True, text=True, timeout=180)
-    said = done.stdout.partition("refused: ")[2]
-    assert said.startswith("Spark's workers cannot run Python: ModuleNotFoundError: No module named "), done.stderr[-2000:]
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    windows: sd.Stream[Any] = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
+    with pytest.raises(UnsupportedOnSpark) as refused:
+        windows.on_spark(spark).check()
+    said = str(refused.value)
+    assert said.startswith("Spark's workers cannot run Python: ModuleNotFoundError: No module named ")
     assert (
         f"PYSPARK_PYTHON, else the first `python3` of the PATH: set it before the session starts, here to {sys.executable}"
         in said
