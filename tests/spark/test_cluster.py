@@ -1,4 +1,4 @@
-"""A cluster of two executors, each a JVM with Python workers of its own: code travels to all, state stays where its shard is.
+"""A cluster of three executors, each a JVM with Python workers of its own: code travels to all, state stays where its shard is.
 
 The script is a process of its own, since the session of the other tests has one executor.
 """
@@ -65,7 +65,7 @@ settings = {
     PROVIDER: ROCKSDB,
 }
 if __name__ == "__main__":
-    conf = SparkConf().setMaster("local-cluster[2,1,1024]").setAll(list(settings.items()))
+    conf = SparkConf().setMaster("local-cluster[3,1,1024]").setAll(list(settings.items()))
     session, folder = SparkSession.builder.config(conf=conf).getOrCreate(), Path(sys.argv[1])
     rows = history(11, 18, unending=False)
     windows = sd.source("s", unit="tick").group_by("k").hopping_window(8, 4)
@@ -98,7 +98,7 @@ class Middle(sd.UDA):
 """
 
 
-def test_a_batch_and_a_stream_run_on_two_executors(tmp_path: Path) -> None:
+def test_a_batch_and_a_stream_run_on_three_executors(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     (tmp_path / "beside_the_script.py").write_text(MODULE)
     (tmp_path / "script.py").write_text(SCRIPT)
@@ -111,4 +111,4 @@ def test_a_batch_and_a_stream_run_on_two_executors(tmp_path: Path) -> None:
         cwd=tmp_path,
         env={**known, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": JAVA},
     )
-    assert done.stdout == "a batch\na micro-batch\na micro-batch\n2 executors\n", done.stderr[-3000:]
+    assert done.stdout == "a batch\na micro-batch\na micro-batch\n3 executors\n", done.stderr[-3000:]
