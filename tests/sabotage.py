@@ -1058,8 +1058,7 @@ SABOTAGES = (
         "streamdsl/engine/frames/states.py",
         "(np.setdiff1d(before, after, True), np",
         "(np.setdiff1d(before, before, True), np",
-        "after_every_push and framed_windows or after_every_push and buffered_windows",
-        MANY,
+        "states_are_those",
     ),
     Sabotage(
         "a snapshot forgotten whose end may still move",

@@ -174,7 +174,7 @@ class WorkerHere(Worker):
 
 
 class _Idle:
-    """The workers of this process that no session uses: at most as many as one has asked for, so that the next like it starts none.
+    """The workers of this process that no session uses: at most as many as one has had, so that the next like it starts none.
 
     What a child of a fork has inherited is not its own.
     """

@@ -46,7 +46,7 @@ def queries(on_violation: Any = "error") -> dict[str, sd.Stream[Any]]:
 IN_WORKERS = ("rows", "semi join", "sessions")
 """Windows are cheap, and stay in the session's process; snapshots over all rows cannot be cut."""
 EMITS = ("speculative", "watermark", "final")
-KILLS = 20
+KILLS = 12
 
 
 def events(rng: Random, source: str, endless: bool = False) -> list[Any]:
@@ -203,7 +203,7 @@ def in_process(seed: int, folder: str, last: int | None, in_workers: bool) -> No
 class SlowCase(Case):
     """A case whose input is long, and comes slowly enough to be killed in the middle of it."""
 
-    parts = 30
+    parts = 20
 
     def __init__(self, seed: int, folder: Path, in_workers: bool = False) -> None:
         super().__init__(seed, folder, in_workers)
@@ -224,7 +224,7 @@ class KilledWorkers(SlowCase):
     That one may be another's, which the case does not notice.
     """
 
-    parts = 5
+    parts = 3
     killed = False
 
     def workers(self) -> int:
