@@ -765,6 +765,13 @@ SABOTAGES = (
         "workers_send_what_one_session_sends",
     ),
     Sabotage(
+        "workers that are more than cores are ended with their session",
+        "streamdsl/sharding/workers.py",
+        "self._most = max(self._most, n)",
+        "pass",
+        "workers_are_used_again",
+    ),
+    Sabotage(
         "workers that have failed for a record go on with the answers of before",
         "streamdsl/sharding/workers.py",
         "        while self._asked and not self.failed:\n",
