@@ -290,7 +290,8 @@ def test_scalars_send_snapshots_that_single_rows_cut_and_give_back() -> None:
     query = sd.source("s").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
     rows = [Insert(n, le, re, {"v": n}) for n, (le, re) in enumerate([(0, 20), (5, 9), (12, 30), (3, 14)], start=1)]
     gone = [Retract(row.id, row.le, row.re, row.le, row.payload) for row in rows[1:]]
-    follow(query, [[event] for event in (*rows, *gone)], "speculative")
+    events: list[Event[Any]] = [*rows, *gone]
+    follow(query, [[event] for event in events], "speculative")
 
 
 @examples(120)
