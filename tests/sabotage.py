@@ -767,6 +767,13 @@ SABOTAGES = (
         "workers_send_what_one_session_sends",
     ),
     Sabotage(
+        "workers that are more than cores are ended with their session",
+        "streamdsl/sharding/workers.py",
+        "self._most = max(self._most, n)",
+        "pass",
+        "workers_are_used_again",
+    ),
+    Sabotage(
         "workers that have failed for a record go on with the answers of before",
         "streamdsl/sharding/workers.py",
         "        while self._asked and not self.failed:\n",
@@ -1060,8 +1067,7 @@ SABOTAGES = (
         "streamdsl/engine/frames/states.py",
         "(np.setdiff1d(before, after, True), np",
         "(np.setdiff1d(before, before, True), np",
-        "after_every_push and framed_windows or after_every_push and buffered_windows",
-        MANY,
+        "states_are_those",
     ),
     Sabotage(
         "a snapshot forgotten whose end may still move",

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch, PointBatch
@@ -60,7 +59,9 @@ class HashById:
             return hash_to_shards([rows.le], shards)
         if ids.null_count == len(ids):
             return np.arange(len(ids)) % shards
-        hashes = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
+        from pandas.util import hash_array  # a worker that is sent its rows starts without pandas
+
+        hashes = hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
         return (hashes % np.uint64(shards)).astype(np.int64)
 
 
@@ -105,9 +106,12 @@ def _hashes(column: AnyColumn) -> NDArray[np.uint64]:
         column = column.column
     if column.dtype.kind in "bi":
         return column.astype(np.int64).view(np.uint64)
-    if len(column) > _MANY and column.dtype == object and pd.api.types.infer_dtype(column, skipna=False) == "string":
-        codes, texts = pd.factorize(column)  # each text is hashed once
-        return _hashes(texts)[codes] if len(texts) < len(column) else _each(column)
+    if len(column) > _MANY and column.dtype == object:
+        import pandas as pd
+
+        if pd.api.types.infer_dtype(column, skipna=False) == "string":
+            codes, texts = pd.factorize(column)  # each text is hashed once
+            return _hashes(texts)[codes] if len(texts) < len(column) else _each(column)
     return _each(column)
 
 

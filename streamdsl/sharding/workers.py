@@ -174,17 +174,22 @@ class WorkerHere(Worker):
 
 
 class _Idle:
-    """The workers of this process that no session uses. What a child of a fork has inherited is not its own."""
+    """The workers of this process that no session uses: at most as many as one has had, so that the next like it starts none.
+
+    What a child of a fork has inherited is not its own.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._workers: list[Worker] = []
+        self._most = max(2, os.cpu_count() or 1)
         self._owner = os.getpid()
 
     def take(self, n: int) -> list[Worker]:
         with self._lock:
             if self._owner != os.getpid():
                 self._workers, self._owner = [], os.getpid()
+            self._most = max(self._most, n)
             taken: list[Worker] = []
             while self._workers and len(taken) < n:
                 worker = self._workers.pop()
@@ -195,10 +200,9 @@ class _Idle:
         return taken + [Worker() for _ in range(n - len(taken))]
 
     def give_back(self, workers: list[Worker]) -> None:
-        most = max(2, os.cpu_count() or 1)
         for worker in workers:
             with self._lock:
-                keeps = worker.is_idle and len(self._workers) < most and self._owner == os.getpid()
+                keeps = worker.is_idle and len(self._workers) < self._most and self._owner == os.getpid()
                 if keeps:
                     self._workers.append(worker)
             if not keeps:

@@ -86,6 +86,8 @@ def query(ends: NewLifetime, of_windows: bool = False) -> Stream[Any]:
 
 @examples(250)
 @given(drawn=LIFETIMES, seed=SEEDS, emit=st.sampled_from(EMITS))
+@example(drawn=NewLifetime(RE, ends.plus(RE, 1)), seed=1, emit="speculative")
+@example(drawn=NewLifetime(LE, ends.plus(LE, ends.read_duration(Life("re")))), seed=1, emit="speculative")
 def test_ctis_and_rows_are_right_whatever_the_ends(drawn: NewLifetime, seed: int, emit: Any) -> None:
     check_law(query(drawn), scenario(Random(seed), 1, unending=True), emit)
 
@@ -111,6 +113,7 @@ def one_after_another(rows: list[CHTRow[Any]]) -> Iterator[CHTRow[Any]]:
 @given(drawn=LIFETIMES, rows=ROWS)
 @example(drawn=NewLifetime(LE, RE), rows=[CHTRow(0, 5, sd.Record(k="a", v=1))])
 @example(drawn=NewLifetime(RE, ends.plus(RE, 1)), rows=[CHTRow(0, INFINITY, sd.Record(k="a", v=1))])
+@example(drawn=NewLifetime(LE, ends.plus(RE, 3)), rows=[CHTRow(le, le + 5, sd.Record(k="a", v=1)) for le in (0, 5)])
 def test_facts_are_so_whatever_the_ends(drawn: NewLifetime, rows: list[CHTRow[Any]]) -> None:
     def meaning(*given: CHTRow[Any]) -> list[CHTRow[Any]]:
         return list(denote(AlterLifetime(SOURCE, drawn.le, drawn.re), {"s0": CHT(given)}))

@@ -113,6 +113,14 @@ def test_what_final_sends_stays_whatever_comes_of_operators(seed: int) -> None:
         check_what_is_sent_stays(variant.query(), scenario(rng, variant.inputs, unending=False, max_size=5))
 
 
+def test_what_final_sends_stays_of_a_pair_of_which_one_row_may_still_end() -> None:
+    pairs = sd.source("s0").join(sd.source("s1"), on="k")
+    first, second = (sd.Insert(name, 0, re, {"k": "a", "v": 1}) for name, re in (("a", 10), ("b", 20)))
+    for ahead, behind in (("s0", "s1"), ("s1", "s0")):
+        ctis = ((ahead, (sd.Cti(15),)), (behind, (sd.Cti(5),)))
+        check_what_is_sent_stays(pairs, Scenario((("s0", (first,)), ("s1", (second,)), *ctis)))
+
+
 @examples(40)
 @given(SEEDS)
 def test_what_final_sends_stays_whatever_comes_of_compositions(seed: int) -> None:

@@ -121,6 +121,14 @@ def test_no_two_results_have_one_id(query: sd.Stream[Any], stream: list[list[Any
         assert_ids_differ(query, stream)
 
 
+def test_no_two_results_have_one_id_though_a_window_goes_and_comes_back() -> None:
+    rows = [Insert(n, le, le + 1, Record(k="a", v=n)) for n, le in enumerate([1, 2, 1, 2])]
+    gone = [Retract(row.id, row.le, row.re, row.le, row.payload) for row in rows[:2]]
+    for ws in (astral.range_slide(10, 5), astral.rows_slide(2, 1)):
+        query = sd.source("s").windows(ws).aggregate(all=sd.collect(lambda e: e.v))
+        assert_ids_differ(query, [[*rows[:2]], [*gone], [*rows[2:]]])
+
+
 LONG = [
     astral.range_slide(40, 25),
     astral.range_slide(30),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
+from streamdsl.engine.buffered.modules import ExtremumAggregate
 from streamdsl.engine.lower import lower
 from streamdsl.errors import TimestampViolation, UnboundedOutputError, UserCodeError
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract
@@ -236,6 +237,24 @@ def test_states_are_those_of_the_members(
 ) -> None:
     with keeping(data):
         follow(query, stream, emit)
+
+
+def sums(w: Any) -> sd.Stream[Any]:
+    return w.aggregate(kept=Kept().of(lambda e: e.v), total=sd.sum(lambda e: e.v))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("result", [*STATES, extrema, sums], ids=["kept", "merged", "some", "added", "extrema", "sums"])
+def test_states_are_those_of_the_members_that_stay(result: Query) -> None:
+    """Of a window that stays a row leaves, the least and not, and comes back."""
+    rows = [Insert(f"e{n}", n, n + 30, Record(k="a", v=v)) for n, v in enumerate([3, 1, 2, 2])]
+    gone = [Retract(row.id, row.le, row.re, row.le, row.payload) for row in rows[1:3]]
+    query = result(sd.source("s").session_window(20))
+    with (
+        patch.object(ExtremumAggregate, "least_rows", 0),
+        patch("streamdsl.engine.operators.framed_windows.LONG", 0),
+        patch("streamdsl.engine.operators.framed_windows._MANY_MORE", 0),
+    ):
+        follow(query, [rows, gone[:1], gone[1:], [Insert("e9", 4, 34, Record(k="a", v=1))]], "speculative")
 
 
 @examples(150)

@@ -115,6 +115,24 @@ def put_in_slots(data: st.DataObject) -> None:
         assert same(table.columns["all"].tolist(), lists)
 
 
+def of_lists(*lists: list[int]) -> Table:
+    hi = np.cumsum(list(map(len, lists)))
+    items = np.array([item for each in lists for item in each], dtype=np.int64)
+    return table_of(DeferredColumn(ListSource(items, hi - list(map(len, lists)), hi)))
+
+
+def test_results_are_the_lists_that_were_put_last_also_where_others_are_cleared_or_items_become_less() -> None:
+    results = Results()
+    results.grow(3)
+    results.put(np.arange(3), of_lists([1, 2], [3], [7, 7, 2]))
+    assert results.are(np.arange(3), of_lists([1, 1], [3], [7, 8, 2])).tolist() == [False, True, False]
+    results.clear(np.array([1]))
+    with patch("streamdsl.engine.columnar.list_slots._SPARE", 0):
+        for n in range(60):  # until there is no room for more
+            results.put(np.array([1]), of_lists([n, 1, 2]))
+            assert results.payloads(np.arange(3)).columns["all"].tolist() == [[1, 2], [n, 1, 2], [7, 7, 2]]
+
+
 @examples(200)
 @given(held_lists())
 def test_in_arrow_they_are_what_lists_of_python_are(given: tuple[DeferredColumn, list[list[Any]]]) -> None:

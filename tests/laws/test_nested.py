@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -118,6 +118,8 @@ def paths(draw: st.DrawFn) -> Expr:
 
 @examples(600)
 @given(alike(), paths())
+@example([(1, 2), (3, 4)], Function("[]", (Field("inside"), Constant(-1))))
+@example([Record(items=1, b=2)], Attribute(Field("inside"), "items"))
 def test_expressions_are_told_what_they_are_told_of_values(payloads: list[Any], expr: Expr) -> None:
     part = in_columns(payloads)
     inputs = Inputs((Table(Schema.record(["inside"]), with_parts({"inside": part}), len(payloads)),), len(payloads))

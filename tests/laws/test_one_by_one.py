@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
-from hypothesis import example, note
+from hypothesis import note
 
 import streamdsl as sd
 from streamdsl.engine.ingress import Ingress
@@ -286,8 +286,14 @@ def test_scalars_send_the_retraction_of_a_result_that_ends_after_the_watermark_a
     follow(query, [[Insert(name, le, re, {"v": 1})] for name, (le, re) in lives.items()], "watermark")
 
 
-@example(14_853)  # what two faults break that few others show
-@example(121_559)
+def test_scalars_send_snapshots_that_single_rows_cut_and_give_back() -> None:
+    query = sd.source("s").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
+    rows = [Insert(n, le, re, {"v": n}) for n, (le, re) in enumerate([(0, 20), (5, 9), (12, 30), (3, 14)], start=1)]
+    gone = [Retract(row.id, row.le, row.re, row.le, row.payload) for row in rows[1:]]
+    events: list[Event[Any]] = [*rows, *gone]
+    follow(query, [[event] for event in events], "speculative")
+
+
 @examples(120)
 @given(SEEDS)
 def test_scalars_send_what_columns_send(seed: int) -> None:

@@ -446,11 +446,13 @@ def test_shards_go_on_in_the_session_s_process_but_one_state_is_not_cut(tmp_path
 
 
 def test_workers_are_used_again() -> None:
-    first = SUMS.open(workers=2)
+    """Also if they are more than there are cores."""
+    n = max(2, os.cpu_count() or 1) + 1
+    first = SUMS.open(workers=n)
     assert isinstance(first, ShardedSession)
     first.close()
     waiting = {worker.pid for worker in idle_workers()}
-    second = SUMS.open(workers=2)
+    second = SUMS.open(workers=n)
     assert isinstance(second, ShardedSession)
     assert set(second.worker_pids) <= waiting
     second.close()
