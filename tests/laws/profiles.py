@@ -1,4 +1,4 @@
-"""How much a law is tried on: by default the first eighth of a fixed set of random examples, and some of its cases.
+"""How much a law is tried on: by default the first fifth of a fixed set of random examples, and some of its cases.
 
 They are the same each time, and few, so that all tests run often. `LAW_EXAMPLES=50000` tries all cases on as many new
 examples, and fewer than 100 on so many of the fixed ones.
@@ -33,7 +33,7 @@ def load_profile() -> None:
 
 def examples(n: int, parts: int = 1) -> settings:
     """Return settings for a law with `n` examples in the fixed set; what `LAW_EXAMPLES` asks for is divided among its parts."""
-    return settings(max_examples=-(-MANY // parts) if MANY else -(-n // 8))
+    return settings(max_examples=-(-MANY // parts) if MANY else -(-n // 5))
 
 
 def some(cases: Sequence[T], n: int) -> Sequence[T]:
