@@ -35,6 +35,7 @@ Times: TypeAlias = tuple[str | None, str | None, str | None]
 
 ENGINES: Final = get_args(EngineName)
 MOST_WORKERS: Final = 256
+_WORK: Final = {"local": "running", "reference": "running the reference", "spark": "running on Spark"}
 
 
 def run(
@@ -60,6 +61,8 @@ def run_outputs(
     workers: int | None = None,
 ) -> list[Result[Any]]:
     """Run several plans over their bounded inputs on an engine; the local engine runs them as one graph."""
+    from streamdsl.monitoring.progress_meter import timed
+
     check_engine(engine)
     n = checked_workers(workers, engine)
     plan = settled(plan)
@@ -67,7 +70,8 @@ def run_outputs(
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
     try:
-        results = _run_on(engine, plan, bindings, end, options, n)
+        with timed(_WORK[engine]):
+            results = _run_on(engine, plan, bindings, end, options, n)
     except UnboundedOutputError as error:
         raise error.in_unit(plan.unit).with_traceback(error.__traceback__) from error.__cause__
     parts = [(part.schema, partial(output_types, part)) for part in outputs_of(plan)]
@@ -118,8 +122,10 @@ def trace(
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = INFINITY if until is None else to_ticks(until, plan.unit)
     from streamdsl.debugger import EventTrace
+    from streamdsl.monitoring.progress_meter import timed
 
-    return EventTrace.of_run(plan, bindings, end, options, last, sample)
+    with timed("tracing"):
+        return EventTrace.of_run(plan, bindings, end, options, last, sample)
 
 
 def as_of(

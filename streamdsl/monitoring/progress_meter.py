@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TextIO, TypeVar
 
 from streamdsl.monitoring.terminal_line import TerminalLine
@@ -21,6 +23,8 @@ ASKED: Final = "STREAMDSL_PROGRESS"
 _AFTER: Final = 1.0
 _EACH: Final = 0.1
 """Seconds between two looks."""
+_TICK: Final = 1.0
+"""Seconds between two looks at work that only its time is known of."""
 
 
 def tracked(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
@@ -36,8 +40,39 @@ def tracked(items: Iterable[T], label: str, total: int | None = None) -> Iterato
             yield item
 
 
+@contextmanager
+def timed(label: str) -> Iterator[None]:
+    """Show for how many seconds work takes, once that is more than two; what counts how much of it is done is shown instead.
+
+    A thread of its own looks, so that it is shown within one long step too; where nobody would see it there is none.
+
+    >>> with timed("sorting"):
+    ...     sorted([3, 1, 2])
+    [1, 2, 3]
+    """
+    if not _is_seen(sys.stderr):
+        yield
+        return
+    ended = threading.Event()
+    looking = threading.Thread(target=_tick, args=(label, sys.stderr, ended), name="streamdsl-progress", daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+
+
+def _tick(label: str, out: TextIO, ended: threading.Event) -> None:
+    begun = time.monotonic()
+    with ProgressMeter(f"{label}, seconds", out, gives_way=True) as meter:
+        ended.wait(_TICK)  # what counts may begin to be shown
+        while not ended.wait(_TICK):
+            meter.show(round(time.monotonic() - begun), None)
+
+
 class ProgressMeter:
-    """Shows how much of a piece of work is done, if it is the only one that is shown.
+    """Shows how much of a piece of work is done, if no other is shown, or one that gives way to those that know more.
 
     >>> with ProgressMeter("counting", sys.stdout) as meter:
     ...     for done in range(5):
@@ -45,9 +80,10 @@ class ProgressMeter:
     """
 
     _shown: ClassVar[ProgressMeter | None] = None
+    _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, label: str, out: TextIO | None = None) -> None:
-        self._label, self._out = label, sys.stderr if out is None else out
+    def __init__(self, label: str, out: TextIO | None = None, gives_way: bool = False) -> None:
+        self._label, self._out, self._gives_way = label, sys.stderr if out is None else out, gives_way
         self._due = time.monotonic() + _AFTER
         self._bar: ProgressBar | None = None
 
@@ -55,10 +91,8 @@ class ProgressMeter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.clear()
-        if ProgressMeter._shown is self:
-            ProgressMeter._shown = None
+        with self._lock:
+            self._hide()
 
     @property
     def is_due(self) -> bool:
@@ -70,10 +104,21 @@ class ProgressMeter:
         if not self.is_due:
             return
         self._due = time.monotonic() + _EACH
-        if self._bar is None and ProgressMeter._shown is None:
-            ProgressMeter._shown, self._bar = self, _bar(self._label, self._out)
+        with self._lock:
+            shown = ProgressMeter._shown
+            if shown is not None and shown._gives_way and not self._gives_way:
+                shown._hide()
+            if ProgressMeter._shown is None:
+                ProgressMeter._shown, self._bar = self, _bar(self._label, self._out)
+            if self._bar is not None:
+                self._bar.show(done, total)
+
+    def _hide(self) -> None:
         if self._bar is not None:
-            self._bar.show(done, total)
+            self._bar.clear()
+        self._bar = None
+        if ProgressMeter._shown is self:
+            ProgressMeter._shown = None
 
 
 class ProgressBar(Protocol):
@@ -86,15 +131,20 @@ class ProgressBar(Protocol):
         """Remove what is shown."""
 
 
-def _bar(label: str, out: TextIO) -> ProgressBar | None:
+def _is_seen(out: TextIO | None) -> bool:
+    """Say whether progress is shown where this runs."""
     asked = os.environ.get(ASKED)
-    if asked == "0":
+    return out is not None and asked != "0" and (asked == "1" or in_notebook() or out.isatty())
+
+
+def _bar(label: str, out: TextIO) -> ProgressBar | None:
+    if not _is_seen(out):
         return None
     if in_notebook():
         return _NotebookBar(label)
     if draws(out):
         return _RichBar(label, out)
-    return _LineBar(label, out) if out.isatty() else _TenthsBar(label, out) if asked == "1" else None
+    return _LineBar(label, out) if out.isatty() else _TenthsBar(label, out)
 
 
 class _LineBar:
@@ -123,15 +173,17 @@ class _TenthsBar(_LineBar):
 class _RichBar:
     def __init__(self, label: str, out: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        parts = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        parts = (BarColumn(), TextColumn("{task.description}", markup=False), TimeRemainingColumn())
+        self._label = label
         self._progress: Progress = Progress(*parts, console=Console(file=out), auto_refresh=False, transient=True)
         self._task = self._progress.add_task(label, total=None)
         self._progress.start()
 
     def show(self, done: int, total: int | None) -> None:
-        self._progress.update(self._task, completed=done, total=total, refresh=True)
+        text = _text(self._label, done, total)
+        self._progress.update(self._task, description=text, completed=done, total=total, refresh=True)
 
     def clear(self) -> None:
         self._progress.stop()

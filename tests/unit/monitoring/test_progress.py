@@ -4,7 +4,10 @@ import io
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from nbclient import NotebookClient
 
 import streamdsl as sd
 from streamdsl.monitoring import progress_meter
-from streamdsl.monitoring.progress_meter import ASKED, ProgressMeter, tracked
+from streamdsl.monitoring.progress_meter import ASKED, ProgressMeter, timed, tracked
 from streamdsl.monitoring.terminal_line import TerminalLine
 from streamdsl.testing import check_udm
 from udm_examples.median import Median
@@ -30,6 +33,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show progress from the begin, each time."""
     monkeypatch.setattr(progress_meter, "_AFTER", 0.0)
     monkeypatch.setattr(progress_meter, "_EACH", 0.0)
+    monkeypatch.setattr(progress_meter, "_TICK", 0.01)
     monkeypatch.delenv(ASKED, raising=False)
     yield
     assert ProgressMeter._shown is None
@@ -55,7 +59,7 @@ def test_rich_draws_a_bar_which_is_gone_at_the_end() -> None:
     pytest.importorskip("rich")
     shown = _counted(Terminal())
     assert "counting" in shown
-    assert "10/20" in shown
+    assert "50 %, 10 of 20" in shown
     assert shown.endswith("\x1b[2K") or "\x1b[2K" in shown[-20:]
 
 
@@ -88,6 +92,41 @@ def test_of_work_within_work_the_outer_is_shown(monkeypatch: pytest.MonkeyPatch)
         break
     list(tracked(range(3), "then"))
     assert "then: 33 %, 1 of 3" in out.getvalue()
+
+
+def _until(out: Terminal, text: str) -> None:
+    deadline = time.monotonic() + 30
+    while text not in out.getvalue():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_of_one_long_step_the_time_is_shown_unless_it_is_known_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_meter, "draws", lambda out: False)
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+
+    @sd.udf
+    def waits(v: int) -> bool:
+        _until(out, "running, seconds: 0")
+        return True
+
+    assert len(sd.from_rows([(1, 2, {"v": 1})]).where(lambda e: waits(e.v)).run()) == 1
+    assert out.getvalue().endswith("\r\x1b[K")
+    with suppress(KeyError), timed("working"):
+        _until(out, "working, seconds: 0")
+        for _ in tracked(range(3), "counting"):
+            _until(out, "counting: 0 %, 0 of 3")
+        assert "counting: 66 %, 2 of 3" in out.getvalue()
+        raise KeyError
+    assert not [each for each in threading.enumerate() if each.name == "streamdsl-progress"]
+
+
+def test_where_nobody_looks_no_thread_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ASKED, raising=False)
+    with timed("working"):
+        assert not [each for each in threading.enumerate() if each.name == "streamdsl-progress"]
 
 
 def _csv(folder: Path, n_files: int) -> list[str]:
@@ -142,6 +181,36 @@ for _ in progress_meter.tracked(range(5), "<work>"):
     assert updates[1]["text/html"] == '<progress value="0" max="5"></progress> &lt;work&gt;: 0 %, 0 of 5'
     assert [each["text/plain"] for each in updates[2:]] == [f"<work>: {20 * n} %, {n} of 5" for n in range(1, 5)] + [""]
     assert made.cells[0].outputs[0].data["text/html"] == ""
+
+
+def test_in_a_notebook_a_long_run_shows_for_how_long(tmp_path: Path) -> None:
+    code = """
+import time
+import streamdsl as sd
+from streamdsl.monitoring import progress_meter
+progress_meter._AFTER = progress_meter._EACH = 0.0
+progress_meter._TICK = 0.02
+
+@sd.udf
+def slow(v: int) -> bool:
+    time.sleep(1)
+    return True
+
+sd.from_rows([(1, 2, {"v": 1})]).where(lambda e: slow(e.v)).run().cht().rows
+"""
+    updates: list[Any] = []
+
+    class Client(NotebookClient):  # type: ignore[misc]
+        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+            if msg["msg_type"] in ("display_data", "update_display_data"):
+                updates.append(msg["content"]["data"])
+            return super().process_message(msg, cell, cell_index)
+
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    Client(made, timeout=60, kernel_name="python3").execute()
+    assert {each["text/plain"] for each in updates[1:]} >= {"running, seconds: 0", ""}
+    first, *_ = made.cells[0].outputs
+    assert first.data["text/html"] == ""
 
 
 def test_a_line_of_a_terminal_is_cut_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
