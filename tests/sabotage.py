@@ -70,6 +70,22 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "codes of columns that follow each other are those of the first one's dictionary",
+        "streamdsl/expr/table.py",
+        "codes = np.concatenate([codes + first for (codes, _), first in zip(parts, firsts, strict=False)])",
+        "codes = np.concatenate([codes for codes, _ in parts])",
+        "codes_that_came_and_those_that_were_found or columns_over_arrow_one_after_the_other",
+        where="unit/expr",
+    ),
+    Sabotage(
+        "texts that Arrow holds go to Spark in the order in which they came",
+        "streamdsl/spark/codec.py",
+        "part.source.array_of(part.rows).cast",
+        "part.source.array_of(slice(0, len(part))).cast",
+        "payloads_survive_columns",
+        where="spark",
+    ),
+    Sabotage(
         "what a subscription has not given yet is forgotten in a checkpoint",
         "streamdsl/engine/state/checkpoint.py",
         '    roots |= {f"subscription:{number}": each.subscriber for number, each in enumerate(session.subscriptions)}\n',
