@@ -79,9 +79,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "texts that Arrow holds go to Spark in the order in which they came",
-        "streamdsl/spark/codec.py",
-        "part.source.array_of(part.rows).cast",
-        "part.source.array_of(slice(0, len(part))).cast",
+        "streamdsl/io/arrow_held.py",
+        "        found = self.array_of(rows)\n",
+        "        found = self.array_of(slice(None))\n",
         "payloads_survive_columns",
         where="spark",
     ),
@@ -1861,7 +1861,7 @@ def shared_text(where: str) -> str:
 
 
 def digest(sabotage: Sabotage, test: str) -> str:
-    """Return what differs if a sabotage, the file that it breaks, the file of a test, or what tests share is another one."""
+    """Return a hash of a sabotage, the file that it breaks, the file of a test, and what tests share."""
     texts = sabotage.old, sabotage.new, text_of(sabotage.file), text_of(test.partition("::")[0])
     return hashlib.sha256("\0".join([*texts, shared_text(sabotage.where)]).encode()).hexdigest()[:16]
 

@@ -41,8 +41,8 @@ class Limits:
         self._reach = self._left = -1
         self.events_since_cti = 0
         """The number of events since the output CTI advanced."""
-        self._looks_at = WARN
-        """Of how many such events on it is looked at what is held: that costs, so each time twice as many have to come."""
+        self._counts_from = WARN
+        """The number of such events from which on it is counted what is held. That takes long, so it doubles each time."""
         self._is_named = False
 
     def is_small(self, pushed: Any) -> bool:
@@ -150,9 +150,9 @@ class Limits:
             self.events_since_cti = 0
             return
         self.events_since_cti += came
-        if self.events_since_cti < self._looks_at or self._is_named:
+        if self.events_since_cti < self._counts_from or self._is_named:
             return
-        self._looks_at = 2 * self.events_since_cti
+        self._counts_from = 2 * self.events_since_cti
         session = self._session
         session._flush()
         held = _held(session._graph, session._egress)

@@ -321,6 +321,10 @@ class ColumnSource(ABC):
         """
         return EncodedSource(*DeferredColumn(self, rows).encoded())
 
+    def passed(self, rows: Rows | slice) -> Any:
+        """Return rows as the Arrow array of texts that they are; None where there is none, or all are null."""
+        return None
+
     numbers: CodeNumbers | None = None
     """What the last consumer that numbered the codes has stored here."""
 

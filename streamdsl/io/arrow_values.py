@@ -46,7 +46,7 @@ def arrow_array(name: str, values: Values | DeferredColumn, hint: Any = None) ->
     (DataType(double), DataType(int64), DataType(double))
     """
     if isinstance(values, DeferredColumn):
-        texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
+        texts = values.source.passed(values.rows)
         if texts is not None and (hint is None or declared_type(hint) == texts.type):
             return texts
         if list_source(values) is not None:

@@ -24,7 +24,7 @@ _AFTER: Final = 1.0
 _EACH: Final = 0.1
 """Seconds between two looks."""
 _TICK: Final = 1.0
-"""Seconds between two looks at work that only its time is known of."""
+"""Seconds between two looks at work of which only the time is known."""
 
 
 def tracked(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
@@ -72,7 +72,7 @@ def _tick(label: str, out: TextIO, ended: threading.Event) -> None:
 
 
 class ProgressMeter:
-    """Shows how much of a piece of work is done, if no other is shown, or one that gives way to those that know more.
+    """Shows how much of a piece of work is done. One is shown at a time; one that `gives_way` is replaced by any other.
 
     >>> with ProgressMeter("counting", sys.stdout) as meter:
     ...     for done in range(5):

@@ -14,7 +14,7 @@ from streamdsl.expr.arrow_buffers import as_arrow
 from streamdsl.expr.deferred import AnyColumn, DeferredColumn, parts_of, with_parts
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table, column_of, object_column
-from streamdsl.io.arrow_held import ArrowSource, held_values
+from streamdsl.io.arrow_held import held_values
 from streamdsl.spark.column_types import (
     ColumnType,
     ForeignType,
@@ -197,8 +197,8 @@ def _encode_column(part: AnyColumn, kind: ColumnType) -> Any:
 
 def _encode_texts(part: DeferredColumn, kind: ColumnType) -> Any:
     """Return texts that Arrow holds as they are; of others each value is looked at once."""
-    if isinstance(part.source, ArrowSource) and part.source.array.type in (pa.string(), pa.large_string()):
-        return part.source.array_of(part.rows).cast(pa.string())
+    if (texts := part.source.passed(part.rows)) is not None:
+        return texts
     codes, known = part.encoded()
     return encode(known.tolist(), kind).take(as_arrow(codes))
 

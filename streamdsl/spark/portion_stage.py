@@ -68,7 +68,8 @@ class PortionStage:
         schema = table.schema
         if self.keys:
             keys = {key.column: decode_column(batch.column(key.column), key.type) for key in self.keys}
-            own = {f"p{i}": part for i, part in enumerate(parts_of(table.columns).values())}
+            parts = parts_of(table.columns)
+            own = {f"p{i}": parts[name] for i, name in enumerate(schema.columns)}
             table = Table(Schema.record((*keys, *own)), with_parts({**keys, **own}), len(le))
         return Inserts(None, le, re, table), schema
 

@@ -161,13 +161,8 @@ def test_a_command_in_a_pipe_says_how_far_it_is_only_if_it_is_asked(tmp_path: Pa
         assert len([line for line in done.stderr.splitlines() if line.startswith("files read: ")]) == lines, done.stderr
 
 
-def test_in_a_notebook_there_is_a_bar_which_is_gone_at_the_end() -> None:
-    code = """
-from streamdsl.monitoring import progress_meter
-progress_meter._AFTER = progress_meter._EACH = 0.0
-for _ in progress_meter.tracked(range(5), "<work>"):
-    pass
-"""
+def _in_a_notebook(code: str) -> tuple[list[Any], Any]:
+    """Run code in a cell; return what is displayed one after the other, and the first output that is left."""
     updates: list[Any] = []
 
     class Client(NotebookClient):  # type: ignore[misc]
@@ -178,12 +173,23 @@ for _ in progress_meter.tracked(range(5), "<work>"):
 
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     Client(made, timeout=60, kernel_name="python3").execute()
+    return updates, made.cells[0].outputs[0]
+
+
+def test_in_a_notebook_there_is_a_bar_which_is_gone_at_the_end() -> None:
+    code = """
+from streamdsl.monitoring import progress_meter
+progress_meter._AFTER = progress_meter._EACH = 0.0
+for _ in progress_meter.tracked(range(5), "<work>"):
+    pass
+"""
+    updates, left = _in_a_notebook(code)
     assert updates[1]["text/html"] == '<progress value="0" max="5"></progress> &lt;work&gt;: 0 %, 0 of 5'
     assert [each["text/plain"] for each in updates[2:]] == [f"<work>: {20 * n} %, {n} of 5" for n in range(1, 5)] + [""]
-    assert made.cells[0].outputs[0].data["text/html"] == ""
+    assert left.data["text/html"] == ""
 
 
-def test_in_a_notebook_a_long_run_shows_for_how_long(tmp_path: Path) -> None:
+def test_in_a_notebook_a_long_run_shows_for_how_long() -> None:
     code = """
 import time
 import streamdsl as sd
@@ -198,19 +204,9 @@ def slow(v: int) -> bool:
 
 sd.from_rows([(1, 2, {"v": 1})]).where(lambda e: slow(e.v)).run().cht().rows
 """
-    updates: list[Any] = []
-
-    class Client(NotebookClient):  # type: ignore[misc]
-        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
-            if msg["msg_type"] in ("display_data", "update_display_data"):
-                updates.append(msg["content"]["data"])
-            return super().process_message(msg, cell, cell_index)
-
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    Client(made, timeout=60, kernel_name="python3").execute()
+    updates, left = _in_a_notebook(code)
     assert {each["text/plain"] for each in updates[1:]} >= {"running, seconds: 0", ""}
-    first, *_ = made.cells[0].outputs
-    assert first.data["text/html"] == ""
+    assert left.data["text/html"] == ""
 
 
 def test_a_line_of_a_terminal_is_cut_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
