@@ -173,14 +173,14 @@ UNENDING = ("snapshot", "join", "anti join", "with itself", "a filter that reads
 """Queries that may be given rows without end."""
 
 
+TEXTS = st.sampled_from(["a", "b", "", None])
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> CHT[Any]:
     """Draw histories, in which some rows live for 9 ticks: these are to have no end where a query may be given such."""
     n = draw(st.integers(0, 8))
-    rows = [
-        (draw(st.integers(-5, 15)), draw(st.integers(1, 9)), draw(st.sampled_from("abc")), draw(st.integers(-3, 3)))
-        for _ in range(n)
-    ]
+    rows = [(draw(st.integers(-5, 15)), draw(st.integers(1, 9)), draw(TEXTS), draw(st.integers(-3, 3))) for _ in range(n)]
     return CHT.from_rows([(le, le + span, {"k": k, "v": v}) for le, span, k, v in rows])
 
 
