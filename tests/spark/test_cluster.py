@@ -61,6 +61,8 @@ settings = {
     "spark.executor.extraJavaOptions": sys.argv[2],
     "spark.executorEnv.PYTHONPATH": sys.argv[3],
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    # When the driver ends its executors fail, and each would be started again ten times.
+    "spark.deploy.maxExecutorRetries": "0",
     "spark.sql.shuffle.partitions": "3",
     PROVIDER: ROCKSDB,
 }

@@ -76,7 +76,7 @@ def test_a_column_that_may_be_used_is_read(poisoned: str, query: Any) -> None:
 def test_all_columns_are_read_where_the_rule_is_off(poisoned: str) -> None:
     query = sd.from_parquet(poisoned, start="le").select(lambda e: e.km)
     assert len(query.run().cht()) == ROWS
-    for choice in ("off", ["fuse_selects"]):
+    for choice in ("off", ["share_equals"]):
         with pytest.raises(OSError):
             query.run(engine_options={"rewrite": choice})
 
