@@ -22,6 +22,7 @@ from tests.laws.operators import Variant, operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
+
 def counts(s: Any, size: int) -> Any:
     return s.tumbling_window(size).aggregate(k=sd.max(lambda e: e.k), v=sd.count())
 
