@@ -3,8 +3,10 @@
 Rows a second by the clock and by CPU, medians of three runs in turns, the first micro-batch, in which workers start, left out:
 
 - windows: a count per key in tumbling windows, with few rows for each key and window, and with many; a count, a mean and a
-  maximum of a float by texts;
+  maximum of a float by texts, of which one has a fifth of the rows, and a twentieth is null;
 - a join by key of lifetimes of two seconds, beside Spark's join of two streams with the same condition;
+- `limit`: the second of these queries beside Spark's own and a function of Python that drops the rows, in smaller and larger
+  micro-batches: what an engine in Python can reach, however fast it is;
 - `shards`: the first of these queries in one, two and four shards, and on the local engine alone in this process;
 - `churn`: five hundred micro-batches, each with a thousand keys that never come again: the memory of Spark's Python workers,
   and the size of the state.
@@ -52,7 +54,7 @@ class Case(NamedTuple):
     by_hand: Callable[..., Any]
     sources: tuple[str, ...] = ("points",)
     of_texts: bool = False
-    """Whether keys are texts."""
+    """Whether keys are texts, one of which is hot, and some null."""
 
 
 def windows() -> Any:
@@ -104,8 +106,15 @@ def table(rows: int, keys: int, seed: int, of_texts: bool = False) -> Any:
     """Return rows, one each millisecond, whose keys and prices are random."""
     rng = np.random.default_rng(seed)
     key = rng.integers(0, keys, rows)
-    named = pa.array([f"key {number}" for number in range(keys)]).take(pa.array(key)) if of_texts else key
-    return pa.table({"le": times(rows), "key": named, "price": rng.uniform(1, 10_000, rows)})
+    price = rng.uniform(1, 10_000, rows)
+    return pa.table({"le": times(rows), "key": texts(key, rng) if of_texts else key, "price": price})
+
+
+def texts(numbers: Any, rng: np.random.Generator) -> Any:
+    """Return a text for each number; every fifth is the same, and every twentieth null."""
+    chance = rng.random(len(numbers))
+    hot = np.where(chance < 1 / 5, 0, numbers)
+    return pa.array([f"key {number}" for number in range(numbers.max() + 1)]).take(pa.array(hot, mask=chance > 19 / 20))
 
 
 def churning(number: int) -> Any:
@@ -175,6 +184,33 @@ def compare(study: Study, spark: Any, folder: Path) -> None:
         study.row(case.title, text, {"seconds": seconds, "cpu": cpu, "Spark's seconds": own_seconds, "Spark's cpu": own_cpu})
 
 
+def dropped(points: Any) -> Any:
+    """Return how many rows come to Python in each part, and nothing else of them."""
+
+    def counted(parts: Iterator[Any]) -> Iterator[Any]:
+        yield pa.RecordBatch.from_pydict({"n": [sum(part.num_rows for part in parts)]})
+
+    return points.mapInArrow(counted, "n long")
+
+
+def limit(study: Study, spark: Any, folder: Path) -> None:
+    """Print the rates of windows, of Spark's own, and of rows that Python drops."""
+    case = CASES[1]
+    print("\n| | rows/s | Spark's own | dropped in Python |\n|---|---|---|---|")
+    for size in (500_000, 2_000_000):
+        place = folder / f"{size}"
+        written(place, sliced(table(size * FILES, case.keys, 0)))
+        runs: list[list[float]] = []
+        for _ in range(RUNS):
+            mine = ours(case.query(), spark, {"points": read(spark, place)})
+            frames = mine, case.by_hand(read(spark, place)), dropped(read(spark, place))
+            runs.append([costs(frame)[1] for frame in frames])
+        rates = [size * (FILES - 1) / statistics.median(each) for each in zip(*runs, strict=True)]
+        title = f"{size:,} rows in a micro-batch"
+        names = ("rows/s", "Spark's own", "dropped in Python")
+        study.row(title, f"| {title} | {' | '.join(f'{rate:,.0f}' for rate in rates)} |", dict(zip(names, rates, strict=True)))
+
+
 def shards(study: Study, spark: Any, folder: Path) -> None:
     """Print how the first query grows with shards, beside the local engine."""
     case, rows = CASES[0], CASES[0].rows * (FILES - 1) / FILES
@@ -238,13 +274,13 @@ def worker_bytes() -> int:
 def main() -> None:
     """Print the tables that words name, else all."""
     titles = [case.title for case in CASES]
-    study = Study(__doc__, [*titles, "shards", "churn"])
+    study = Study(__doc__, [*titles, "limit", "shards", "churn"])
     spark = session(2)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(CHURN))
     with tempfile.TemporaryDirectory() as name:
         tempfile.tempdir = name
-        for measure, parts in {compare: titles, shards: ["shards"], churn: ["churn"]}.items():
+        for measure, parts in {compare: titles, limit: ["limit"], shards: ["shards"], churn: ["churn"]}.items():
             if not set(parts).isdisjoint(study.parts):
                 spark.conf.set("spark.sql.shuffle.partitions", "2")
                 measure(study, spark, Path(name))
