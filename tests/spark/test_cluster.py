@@ -61,8 +61,6 @@ settings = {
     "spark.executor.extraJavaOptions": sys.argv[2],
     "spark.executorEnv.PYTHONPATH": sys.argv[3],
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    # When the driver ends its executors fail, and each would be started again ten times.
-    "spark.deploy.maxExecutorRetries": "0",
     "spark.sql.shuffle.partitions": "3",
     PROVIDER: ROCKSDB,
 }
@@ -89,6 +87,7 @@ if __name__ == "__main__":
     assert found == sorted((row.le, row.re, *row.payload.values()) for row in expected), (found, expected)
     executors = session.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     print(len(executors) - 1, "executors", flush=True)
+    session.stop()  # else each executor is started again ten times and more while the driver ends
 """
 MODULE = """
 import streamdsl as sd
