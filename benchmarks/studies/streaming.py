@@ -111,7 +111,7 @@ def table(rows: int, keys: int, seed: int, of_texts: bool = False) -> Any:
 
 
 def texts(numbers: Any, rng: np.random.Generator) -> Any:
-    """Return a text for each number; every fifth is the same, and every twentieth null."""
+    """Return a text for each number, but for a random fifth the same one, and for a random twentieth null."""
     chance = rng.random(len(numbers))
     hot = np.where(chance < 1 / 5, 0, numbers)
     return pa.array([f"key {number}" for number in range(numbers.max() + 1)]).take(pa.array(hot, mask=chance > 19 / 20))

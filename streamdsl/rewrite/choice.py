@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
 from streamdsl.errors import QueryError, level_of_caller
 from streamdsl.plan.node import Node
 from streamdsl.rewrite.optimizer import RULES, optimize
 from streamdsl.rewrite.rule import Mode
-
-GONE: Final = frozenset({"fuse_filters", "fuse_selects"})
-"""Rules that have been removed: their names choose nothing, and work for one version more."""
 
 
 def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine: str = "local") -> tuple[Node, dict[str, Any]]:
@@ -36,8 +33,8 @@ def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine:
 def chosen(choice: object) -> Collection[str] | None:
     """Return the names of the chosen rules, None for all.
 
-    >>> chosen("off"), chosen(["share_equals"])
-    ((), ('share_equals',))
+    >>> chosen("off"), chosen(["fuse_selects"])
+    ((), ('fuse_selects',))
     """
     if isinstance(choice, str) and choice in ("on", "off"):
         return None if choice == "on" else ()
@@ -45,10 +42,7 @@ def chosen(choice: object) -> Collection[str] | None:
         raise QueryError(f'engine_options["rewrite"] is "on" or "off", or the names of rules, not {choice!r}')
     names = tuple(choice)
     known = [rule.__name__ for rule in RULES]
-    for name in GONE.intersection(names):
-        text = f'engine_options["rewrite"]: there is no rule {name!r} any more; the next version refuses its name'
-        warnings.warn(text, DeprecationWarning, level_of_caller())
     for name in names:
-        if name not in known and name not in GONE:
+        if name not in known:
             raise QueryError(f"there is no rule {name!r}; the rules are: {', '.join(known)}")
     return names

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.rewrite.clip_right import clip_right
+from streamdsl.rewrite.fuse_filters import fuse_filters
+from streamdsl.rewrite.fuse_selects import fuse_selects
 from streamdsl.rewrite.narrow_to_reads import narrow_to_reads
 from streamdsl.rewrite.prune_columns import prune_columns
 from streamdsl.rewrite.push_filter_below_groups import push_filter_below_groups
@@ -29,6 +31,8 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         push_filter_below_union,
         push_filter_below_lifetimes,
         push_filter_below_select,
+        fuse_selects,
+        fuse_filters,
         clip_right,
     ),
     (narrow_to_reads, prune_columns),

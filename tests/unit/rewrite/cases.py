@@ -238,6 +238,18 @@ FIRES: dict[str, dict[str, Build]] = {
             s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: (e.k != "c") & (e.n != 7))
         ),
     },
+    "fuse_selects": {
+        "a renamed field": lambda s: s.select(w=lambda e: e.v, k=lambda e: e.k).select(x=lambda e: e.w + e.w),
+        "a computed field": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + 1),
+        "a field that fails is not read": lambda s: s.select(w=lambda e: e.v // 0, k=lambda e: e.k).select(k=lambda e: e.k),
+        "three": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: e.w - 1).select(k=lambda e: e.x),
+        "to a scalar": lambda s: s.select(w=lambda e: e.v > 0).select(lambda e: sd.not_(e.w)),
+        "of a scalar": lambda s: s.select(lambda e: e.v > 0).select(n=lambda e: e),
+    },
+    "fuse_filters": {
+        "two": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a"),
+        "three": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a").where(lambda e: e.v != 3),
+    },
     "share_equals": {
         "windows": lambda s: totals(s).union(totals(s).shift(5)),
         "written on two lines": on_two_lines,
@@ -440,6 +452,25 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
             s.group_by("k").tumbling_window(5).aggregate(v=sd.max(lambda e: e.v)).where(lambda e: e.v == 1)
         ),
         "read elsewhere too": lambda s: doubled(s.group_by("k").tumbling_window(5).aggregate(v=sd.count())),
+    },
+    "fuse_selects": {
+        "a computed field is read twice": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + e.w),
+        "the second is opaque": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: str(e.w)),
+        "the field is opaque": lambda s: s.select(w=lambda e: str(e.v)).select(x=lambda e: e.w),
+        "the second reads the lifetime": lambda s: s.select(w=lambda e: e.v).select(lambda e, life: {"x": e.w, "y": life.le}),
+        "the first reads the lifetime": lambda s: s.select(lambda e, life: {"k": e.k, "y": life.re}).select(x=lambda e: e.k),
+        "the whole payload": lambda s: s.select(w=lambda e: e.v).select(lambda e: {"x": e}),
+        "read elsewhere too": lambda s: (lambda t: t.select(k=lambda e: e.k).union(t))(s.select(k=lambda e: e.k)),
+    },
+    "fuse_filters": {
+        "the second can fail": lambda s: s.where(lambda e: e.v != 1).where(lambda e: e.v > 0),
+        "the second fails": lambda s: with_none(s).where(lambda e: sd.not_(sd.is_none(e.v))).where(lambda e: e.v > 0),
+        "the second fails elsewhere": lambda s: with_none(s).where(lambda e: e.v != None).where(lambda e: e.v < 2),  # noqa: E711
+        "the first is no bool": lambda s: s.where(lambda e: e.v).where(lambda e: e.k == "a"),
+        "the second is no bool": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k),
+        "the second is opaque": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k in ("a", "b")),
+        "the first reads the lifetime": lambda s: s.where(lambda e, life: life.re > 4).where(lambda e: e.k == "a"),
+        "read elsewhere too": lambda s: doubled(s.where(lambda e: e.k == "a")),
     },
     "share_equals": {
         "functions that look alike": lambda s: alike(lambda: s.where(lambda e: e.k in ("a", "b"))),

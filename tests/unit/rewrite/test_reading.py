@@ -57,6 +57,13 @@ def test_a_column_that_nothing_uses_is_not_read_from_parquet(poisoned: str, payl
     assert total(sd.from_parquet(poisoned, payload, start="le")) == sum(range(0, ROWS, 2))
 
 
+def test_a_column_of_which_a_later_projection_reads_nothing_is_not_read(poisoned: str) -> None:
+    made = sd.from_parquet(poisoned, start="le").select(km=lambda e: e.km, mark=lambda e: e.notes + "!")
+    assert len(made.select(lambda e: e.km).run().cht()) == ROWS
+    with pytest.raises(OSError):
+        made.run()
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -76,7 +83,7 @@ def test_a_column_that_may_be_used_is_read(poisoned: str, query: Any) -> None:
 def test_all_columns_are_read_where_the_rule_is_off(poisoned: str) -> None:
     query = sd.from_parquet(poisoned, start="le").select(lambda e: e.km)
     assert len(query.run().cht()) == ROWS
-    for choice in ("off", ["share_equals"]):
+    for choice in ("off", ["fuse_selects"]):
         with pytest.raises(OSError):
             query.run(engine_options={"rewrite": choice})
 

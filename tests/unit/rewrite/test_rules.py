@@ -189,11 +189,9 @@ def test_the_choice_is_on_or_off(start: Build) -> None:
 
 def test_the_choice_may_be_rules_by_name() -> None:
     query = source().tumbling_window(5).apply(Best()).where(lambda e: e.k == "a").where(lambda e: e.v > 0)
-    assert query.run({"s0": []}, engine_options={"rewrite": ["share_equals"]}).cht() == sd.CHT([])
-    with pytest.raises(QueryError, match=r"there is no rule 'fuse'; the rules are: push_filter_below_module, .*share_equals"):
+    assert query.run({"s0": []}, engine_options={"rewrite": ["fuse_filters"]}).cht() == sd.CHT([])
+    with pytest.raises(QueryError, match=r"there is no rule 'fuse'; the rules are: push_filter_below_module, .*fuse_filters"):
         query.open(engine_options={"rewrite": ["fuse"]})
-    with pytest.warns(DeprecationWarning, match="there is no rule 'fuse_filters' any more"):
-        query.open(engine_options={"rewrite": ["fuse_filters", "share_equals"]})
 
 
 def test_explain_shows_the_steps() -> None:

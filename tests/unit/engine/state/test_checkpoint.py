@@ -211,7 +211,7 @@ def test_an_equal_query_that_is_written_elsewhere_is_the_same(tmp_path: Path) ->
 
 @pytest.mark.parametrize("emit", ["speculative", "watermark", "final", sd.emit.Emit(hold=3), sd.emit.Emit(every=2, max_delay=30)])
 def test_the_way_to_emit_and_the_options_come_from_the_file(tmp_path: Path, emit: Any) -> None:
-    options = {"attach": "on", "rewrite": ["share_equals"]}
+    options = {"attach": "on", "rewrite": ["fuse_selects"]}
     path = saved(counts(), tmp_path / "trips", emit=emit, engine_options=options)
     again = counts().restore(path)
     assert (again.emit, again.options) == (emit, options)
