@@ -315,28 +315,28 @@ def output(made: Query, events: Scenario, emit: Emit, choice: str) -> list[list[
 def test_the_random_queries_try_every_rule_often() -> None:
     assert set(LAWS) == {rule.__name__ for rule in RULES}
     for name, made in LAWS.items():
-        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(60)]
-        assert 12 <= sum(map(bool, fired)) <= 54, f"{name} fires in {sum(map(bool, fired))} of 60"
+        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(30)]
+        assert 6 <= sum(map(bool, fired)) <= 27, f"{name} fires in {sum(map(bool, fired))} of 30"
     assert_filters_move_in_sessions()
 
 
 def assert_filters_move_in_sessions() -> None:
     for emit in EMITS:
-        sessions = [rewriting(filtered(Random(seed)).plan(), emit).fired for seed in range(100)]
-        assert sum(map(bool, sessions)) >= 15, f"nothing is rewritten in sessions with emit={emit!r}"
+        sessions = [rewriting(filtered(Random(seed)).plan(), emit).fired for seed in range(40)]
+        assert sum(map(bool, sessions)) >= 6, f"nothing is rewritten in sessions with emit={emit!r}"
 
 
 def test_what_is_rewritten_seldom_fails_and_often_gives_rows() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(300):
+    for seed in range(120):
         rng = Random(seed)
         made, events = query(rng), scenario(rng, 1, unending=False)
         if rewriting(made.plan()).steps:
             inputs = history(made, events)
             found = unless_it_fails(lambda: denote(made.plan(), inputs))  # noqa: B023
             seen["failed" if found is None else "rows" if found.rows else "empty"] += 1
-    assert seen["rows"] >= 100, seen
-    assert seen["failed"] <= 30, seen
+    assert seen["rows"] >= 40, seen
+    assert seen["failed"] <= 12, seen
 
 
 # Any rules, of any query.

@@ -42,6 +42,7 @@ FAST = {
     **DAEMON,
     "spark.driver.extraJavaOptions": f"{JAVA} -Xms1g -Xmn600m",
     "spark.driver.memory": "2g",
+    "spark.buffer.pageSize": "256k",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
     **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions"), "100"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.fresh_process import in_fresh_process
 
 HEAD = """
 import operator, functools
@@ -41,9 +40,12 @@ DEEP = {
 }
 
 
+def execute(program: str) -> None:
+    exec(HEAD + program, {})
+
+
 def run(program: str) -> None:
-    done = subprocess.run([sys.executable, "-c", HEAD + program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    in_fresh_process(execute, program)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -89,7 +91,5 @@ value = functools.reduce(lambda inner, _: [inner], range(100_000), [])
 for act in (repr, lambda value: value == functools.reduce(lambda inner, _: [inner], range(100_000), [])):
     try: act(value)
     except RecursionError: pass
-sys.stdout.flush()
-__import__("os")._exit(0)
 """
     )

@@ -134,7 +134,7 @@ def test_what_a_scan_keeps_of_many_items_is_counted(kind: str) -> None:
     try:
         session = S.scan(Keeps).open()
         before = tracemalloc.get_traced_memory()[0]
-        for at in range(0, 2000, 250):
+        for at in range(0, 1000, 250):
             session.feed([*(sd.point(n, n, {"v": n}) for n in range(at, at + 250)), sd.Cti(at + 250)])
         gc.collect()
         real = tracemalloc.get_traced_memory()[0] - before

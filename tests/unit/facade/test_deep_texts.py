@@ -3,43 +3,38 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import QueryError, SqlError
+from streamdsl.errors import QueryError, SqlError, StreamDslError
+from streamdsl.expr.recursion import ensure_recursion_limit
 from streamdsl.plan.base import Node
 from streamdsl.plan.json import FORMAT, VERSION
 from streamdsl.plan.node import Source, shift
+from tests.fresh_process import in_fresh_process
 
-READS = """
-import sys
-import streamdsl as sd
-trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
-if "deep" in sys.argv:
-    from streamdsl.expr.recursion import ensure_recursion_limit
-    ensure_recursion_limit(2_000, "a query")
-text = sys.stdin.read()
-try:
-    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.composing.plan_from_json(text)
-    print("rows", len(made.run().cht()) if sys.argv[1] == "sql" else 0)
-except sd.errors.StreamDslError as error:
-    print("refused", len(str(error)), "Hint:" in str(error))
-"""
 SELECT = "SELECT v FROM trips WHERE "
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "parts": '
 
 
-def read(kind: str, text: str, *more: str) -> list[str]:
+def read(kind: str, text: str, is_deep: bool) -> tuple[str, int, bool]:
+    """Return what comes of reading a text: how many rows, or how long the error is and whether it has a hint."""
+    if is_deep:
+        ensure_recursion_limit(2_000, "a query")
+    try:
+        if kind == "json":
+            return "read", len(sd.composing.plan_from_json(text).to_json()), False
+        trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
+        return "rows", len(sd.sql(text, trips=trips).run().cht()), False
+    except StreamDslError as error:
+        return "refused", len(str(error)), "Hint:" in str(error)
+
+
+def read_afresh(kind: str, text: str, is_deep: bool = False) -> tuple[str, int, bool]:
     """Return what a new process says that reads a text: none ends by a traceback or a signal."""
-    command = [sys.executable, "-c", READS, kind, *more]
-    root = Path(__file__).parents[3]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=root, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.split()
+    answer: tuple[str, int, bool] = in_fresh_process(read, kind, text, is_deep)
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -53,7 +48,7 @@ def read(kind: str, text: str, *more: str) -> list[str]:
     ids=["and", "or", "parentheses", "sum"],
 )
 def test_long_chains_in_sql_run(text: str) -> None:
-    assert read("sql", text) == ["rows", "1"]
+    assert read_afresh("sql", text) == ("rows", 1, False)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +63,12 @@ def test_long_chains_in_sql_run(text: str) -> None:
     ids=["not", "minus", "calls", "case", "queries"],
 )
 def test_sql_that_is_nested_without_end_is_refused(text: str) -> None:
-    what, length, hinted = read("sql", text)
-    assert (what, hinted) == ("refused", "True")
-    assert int(length) < 2_000
+    what, length, hinted = read_afresh("sql", text)
+    assert (what, hinted) == ("refused", True)
+    assert length < 2_000
 
 
-@pytest.mark.parametrize("process", ["", "deep"])
+@pytest.mark.parametrize("is_deep", [False, True])
 @pytest.mark.parametrize(
     "text",
     [
@@ -88,10 +83,10 @@ def test_sql_that_is_nested_without_end_is_refused(text: str) -> None:
     ],
     ids=["lists", "operators", "constant"],
 )
-def test_json_that_is_nested_without_end_is_refused_even_where_deep_queries_have_made_room(text: str, process: str) -> None:
-    what, length, hinted = read("json", text, process)
-    assert (what, hinted) == ("refused", "True")
-    assert int(length) < 2_000
+def test_json_that_is_nested_without_end_is_refused_even_where_deep_queries_have_made_room(text: str, is_deep: bool) -> None:
+    what, length, hinted = read_afresh("json", text, is_deep)
+    assert (what, hinted) == ("refused", True)
+    assert length < 2_000
 
 
 def test_a_plan_of_a_thousand_operators_is_written_and_read() -> None:

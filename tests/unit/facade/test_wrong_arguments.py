@@ -149,7 +149,7 @@ def test_wrong_arguments_are_refused_in_our_words(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     raw: dict[str, str] = {}
-    step = 4 if name == "chart" else 1  # drawing takes Altair long; the seven calls with a wrong value still take turns
+    step = 8 if name == "chart" else 1  # drawing takes Altair long; the seven calls with a wrong value still take turns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for arguments, named in islice(calls(getattr(SUBJECTS[subject](), name)), 0, None, step):

@@ -25,7 +25,7 @@ from tests.laws.profiles import MANY
 from tests.operators import kinds
 from tests.operators.entry import fills_few
 
-EXAMPLES = min(MANY or 25, 1000)
+EXAMPLES = min(MANY or 20, 1000)
 CHANGES = 10
 HORIZON = 40
 """Windows that end later than any time in the examples are all alike: the brute force stops here."""
