@@ -16,6 +16,7 @@ from tests.laws.profiles import load_profile
 SPARK = Path(__file__).parent / "spark"
 IN_MEMORY = Path("/dev/shm")
 ROOM = 2**31
+HAS_BEGUN = pytest.StashKey[bool]()
 
 load_profile()
 
@@ -40,6 +41,18 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 10)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let Spark go first where there are more processes than cores.
+
+    Its tests are handed out before all others and wait for one another, so the last of them end the whole run.
+    """
+    if hasattr(item.config, "workerinput") and not item.config.stash.get(HAS_BEGUN, False):
+        item.config.stash[HAS_BEGUN] = True
+        if not _is_on_spark(item.nodeid):
+            os.nice(5)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Return a scheduler that gives all tests on Spark to one process: a session takes long to start, and to warm up.
@@ -55,6 +68,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             file = nodeid.partition("::")[0]
             if "/stories/" in file or "/typing/" in file or file.endswith("/test_cluster.py"):
                 return file
-            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid.partition("[")[0]
+            return "spark" if _is_on_spark(nodeid) else nodeid.partition("[")[0]
 
     return Together(config, log)
+
+
+def _is_on_spark(nodeid: str) -> bool:
+    file = nodeid.partition("::")[0]
+    return "/spark/" in file or file.endswith("_on_spark.py")
