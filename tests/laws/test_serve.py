@@ -233,7 +233,7 @@ class KilledWorkers(SlowCase):
     def items(self, name: str) -> Any:
         def read() -> Iterator[Any]:
             for item in self.given[name]:
-                running = children() if not self.killed or self.rng.random() < 0.05 else []
+                running = running_workers() if not self.killed or self.rng.random() < 0.05 else []
                 for pid in running if not self.killed else running and [self.rng.choice(running)]:
                     os.kill(pid, signal.SIGKILL)
                     self.killed = True
@@ -242,13 +242,14 @@ class KilledWorkers(SlowCase):
         return read
 
 
-def children() -> list[int]:
-    """Return the processes that this one has started and that run."""
+def running_workers() -> list[int]:
+    """Return the workers that this process has started and that run. It may have started others, such as a JVM."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-            found += [int(path.parent.name)] if int(parent) == os.getpid() and state != "Z" else []
+            state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
+            is_worker = b"worker_process" in (process / "cmdline").read_bytes()
+            found += [int(process.name)] if is_worker and int(parent) == os.getpid() and state != "Z" else []
     return found
 
 
