@@ -49,7 +49,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     if hasattr(item.config, "workerinput") and not item.config.stash.get(HAS_BEGUN, False):
         item.config.stash[HAS_BEGUN] = True
-        if not _is_on_spark(item.nodeid):
+        if item.path.parent != SPARK:
             os.nice(5)
 
 
@@ -68,11 +68,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             file = nodeid.partition("::")[0]
             if "/stories/" in file or "/typing/" in file or file.endswith("/test_cluster.py"):
                 return file
-            return "spark" if _is_on_spark(nodeid) else nodeid.partition("[")[0]
+            return "spark" if "/spark/" in file else nodeid.partition("[")[0]
 
     return Together(config, log)
-
-
-def _is_on_spark(nodeid: str) -> bool:
-    file = nodeid.partition("::")[0]
-    return "/spark/" in file or file.endswith("_on_spark.py")

@@ -124,8 +124,8 @@ LISTED: dict[str, Any] = {
     "n": sd.count(),
     "floats": sd.sum(lambda e: e.f),
 }
-FEW_LISTED: dict[str, Any] = {name: LISTED[name] for name in ("middle", "kinds", "last", "all")}
 FEW: dict[str, Any] = {"n": sd.count(), "total": sd.sum(lambda e: e.v), "low": sd.min(lambda e: e.f)}
+FEW_LISTED: dict[str, Any] = {name: LISTED[name] for name in ("middle", "picked", "kinds", "first", "last", "all")}
 """For a second query of windows that Spark aggregates in one way: planning many aggregates takes long."""
 WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
 ENDING: dict[str, Query] = {
